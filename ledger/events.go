@@ -11,10 +11,11 @@ import (
 
 	"jobledger/ledger/event"
 	"jobledger/ledger/internal/engine"
+	"jobledger/ledger/internal/row"
 )
 
 var insertEvent = engine.NewOrderedInsert("events",
-	engine.Types{"ulid": engine.Text, "digest": engine.Bytes, "data": engine.JSON}, eventNames[:]...)
+	engine.Types{"ulid": engine.Text, "digest": engine.Bytes, "data": engine.JSON}, row.Names[:]...)
 
 // Next returns the pos that the next appended event must have.
 func (tx *Tx) Next() int64 { return tx.tail + 1 }
@@ -172,9 +173,6 @@ func (f Filter) where() (string, []any) {
 	return " WHERE " + strings.Join(terms, " AND "), args
 }
 
-const eventColumns = `e.pos, e.job, e.seq, e.kind, e.at, e.actor, e.worker, e.ulid, e.attempt, ` +
-	`e.from_state, e.to_state, e.digest, e.data`
-
 // Events yields the events that f selects in the order of pos. An error ends the sequence.
 func (tx *Tx) Events(ctx context.Context, f Filter) iter.Seq2[event.Event, error] {
 	return tx.eventsAfter(ctx, f, make(claims))
@@ -184,7 +182,7 @@ func (tx *Tx) Events(ctx context.Context, f Filter) iter.Seq2[event.Event, error
 func (tx *Tx) eventsAfter(ctx context.Context, f Filter, known claims) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		where, args := f.where()
-		query := `SELECT ` + eventColumns + ` FROM events e` + where
+		query := `SELECT ` + row.Columns + ` FROM events e` + where
 		if f.ByJob {
 			query += ` ORDER BY e.job, e.seq` // as the index has them: nothing is sorted
 		} else {
@@ -232,17 +230,17 @@ const maxClaims = 100_000
 
 func (tx *Tx) scan(ctx context.Context, rows *Rows, known claims) (event.Event, error) {
 	var e event.Event
-	r := readRecord(rows.Values())
-	err := tx.event(ctx, &r, &e)
+	r := row.Read(rows.Values())
+	err := r.Decode(ctx, tx, &e)
 	if err != nil {
-		return e, &EventError{r.pos, err}
+		return e, &EventError{r.Pos, err}
 	}
 	if e.N == 0 {
 		return e, nil
 	}
 	c, ok := known[e.N]
 	if e.Kind() == event.KindEnqueued {
-		c, ok = latestClaim{id: event.JobID(r.ulid)}, true
+		c, ok = latestClaim{id: event.JobID(r.ULID)}, true
 	}
 	filteredOut := e.Attempt > c.attempt && !e.Kind().StoresToken() // its claim was
 	if !ok || filteredOut {
@@ -252,10 +250,10 @@ func (tx *Tx) scan(ctx context.Context, rows *Rows, known claims) (event.Event, 
 	}
 	switch e.Kind() {
 	case event.KindClaimed:
-		c.attempt, c.token = e.Attempt, r.ulid
+		c.attempt, c.token = e.Attempt, r.ULID
 		e.Token = c.token
 	case event.KindRefused, event.KindStopped:
-		e.Token = r.ulid
+		e.Token = r.ULID
 	default:
 		if e.Attempt != 0 && e.Attempt == c.attempt {
 			e.Token = c.token

@@ -39,7 +39,7 @@ func (p *program) pipe(c *cli.Context) error {
 	}
 	defer service.Store.Close()
 	host, _ := os.Hostname() // without a name, the events have none
-	config := p.webConfig(service.Store)
+	config := p.webConfig(service.Store, archiveFolder(service.Store))
 	config.Announce = nil
 	process := wire.Process{Worker: fmt.Sprintf("%s-%d", cmp.Or(host, "pipe"), os.Getpid()),
 		Boot: ulid.Make().String(), Host: host, PID: os.Getpid()}

@@ -71,6 +71,7 @@ const (
 	CodeArchive        = "D34" // a file of the archive that is not there, or has another size
 	CodeHeld           = "D35" // jobs that have been held for long
 	CodeRemoval        = "D36" // a removal that did not end, or a policy that is not carried out
+	CodeOpen           = "D37" // jobs that are open for much longer than the archive policy has it
 	CodeUnits          = "D38" // units of systemd that are not enabled, or have nothing to run
 	CodeUnitsUser      = "D39" // files that the units' user may not write
 	CodeReplaced       = "D40" // a process whose program was replaced
