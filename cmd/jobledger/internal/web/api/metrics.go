@@ -75,7 +75,7 @@ func (a *API) ledgerMetrics(ctx context.Context) (string, error) {
 	m.figures(figures, now)
 	m.one("jobledger_counted_pos", "Position up to which the counters of the ledger count; they are left out "+
 		"until it is that of the last event.", float64(counted))
-	m.WriteString(counts.String())
+	_, _ = m.WriteString(counts.String()) // it never fails
 	m.verified(a.Verifier)
 	m.sizes(a.Store)
 	m.build(a.Store)
