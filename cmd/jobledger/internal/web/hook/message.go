@@ -47,7 +47,7 @@ func ParseSecret(text string) (Secret, error) {
 	key, err := base64.StdEncoding.DecodeString(coded)
 	if !ok || err != nil || len(key) < minSecret || len(key) > maxSecret {
 		return Secret{}, &commands.InvalidError{Field: "secret",
-			Allowed: fmt.Sprintf("whsec_ and base64 of a key with a length of %d to %d", minSecret, maxSecret)}
+			Allowed: "whsec_ and 24 to 64 bytes in base64"}
 	}
 	return Secret{key: key}, nil
 }
