@@ -25,7 +25,7 @@ type module struct {
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([-._].*)?$`)
 
 // licensed returns modules in order, with their licences. A licence that it does not know is an error:
-// somebody has to read it.
+// a person must read it first.
 func licensed(modules []module) ([]module, error) {
 	slices.SortFunc(modules, func(a, b module) int { return strings.Compare(a.path, b.path) })
 	for i := range modules {

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"crypto/x509"
+	"debug/buildinfo"
 	"encoding/json"
 	"encoding/pem"
 	"flag"
@@ -71,7 +73,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 	}
 	want := 7 // archive, .deb, .rpm, image, bill, sums, signature
 	if *long {
-		want = 9 + 3*2 + 4
+		want = len(allTargets) + 3*2 + 4
 	}
 	if len(names) != want {
 		t.Errorf("%d files: %q", len(names), names)
@@ -108,21 +110,29 @@ func TestReleaseIsReproducible(t *testing.T) {
 	if err := json.Unmarshal(read(t, first, "jobledger_0.1.0_sbom.cdx.json"), &bill); err != nil {
 		t.Fatal(err)
 	}
-	folder := unpack(t, filepath.Join(first, "jobledger_0.1.0_linux_"+runtime.GOARCH+".tar.gz"))
-	third := string(read(t, folder, "THIRD-PARTY-LICENSES.txt"))
 	for _, c := range bill.Components {
-		if len(c.Licenses) != 1 || !strings.Contains(third, c.Name) {
-			t.Errorf("%s has no licence", c.Name)
+		if len(c.Licenses) != 1 || c.Licenses[0].License.ID == "" {
+			t.Errorf("the bill names no licence of %s", c.Name)
 		}
 	}
 	if len(bill.Components) < 15 {
 		t.Errorf("the bill has %d modules", len(bill.Components))
 	}
-	want = 9
-	if files := list(t, folder); len(files) != want {
-		t.Errorf("the archive has %q", files)
+	archives := 0
+	for _, name := range names {
+		if strings.HasSuffix(name, ".tar.gz") || strings.HasSuffix(name, ".zip") {
+			archives++
+			checkArchive(t, filepath.Join(first, name))
+		}
+	}
+	if want = len(strings.Split(only, ",")); *long {
+		want = len(allTargets)
+	}
+	if archives != want {
+		t.Errorf("%d archives, want %d", archives, want)
 	}
 	if runtime.GOOS == "linux" {
+		folder := unpack(t, filepath.Join(first, "jobledger_0.1.0_linux_"+runtime.GOARCH+".tar.gz"))
 		out := command(t, filepath.Join(folder, "jobledger"), "version")
 		if !strings.HasPrefix(out, "jobledger v0.1.0 0123456789ab of 2026-11-24T20:00:00Z, go") {
 			t.Errorf("version: %s", out)
@@ -130,6 +140,41 @@ func TestReleaseIsReproducible(t *testing.T) {
 	}
 	t.Run("image", func(t *testing.T) { checkImage(t, filepath.Join(first, "jobledger_0.1.0_oci.tar")) })
 	t.Run("deb", func(t *testing.T) { installDeb(t, first) })
+}
+
+// checkArchive looks into the archive of one system: its program is of that system, and the licence of each
+// module that is in this program is there.
+func checkArchive(t *testing.T, archive string) {
+	t.Helper()
+	folder := unpack(t, archive)
+	if files := list(t, folder); len(files) != 9 {
+		t.Errorf("%s has %q", archive, files)
+	}
+	program := "jobledger"
+	if strings.Contains(archive, "_windows_") {
+		program += ".exe"
+	}
+	info, err := buildinfo.ReadFile(filepath.Join(folder, program))
+	if err != nil {
+		t.Fatal(err)
+	}
+	setting := make(map[string]string)
+	for _, s := range info.Settings {
+		setting[s.Key] = s.Value
+	}
+	system := setting["GOOS"] + "_" + setting["GOARCH"]
+	if !strings.Contains(archive, "_"+system+".") || setting["CGO_ENABLED"] != "0" {
+		t.Errorf("the program of %s is for %s, cgo %s", archive, system, setting["CGO_ENABLED"])
+	}
+	third := string(read(t, folder, "THIRD-PARTY-LICENSES.txt"))
+	for _, d := range info.Deps {
+		if !strings.Contains(third, "\n"+d.Path+" "+d.Version+": ") {
+			t.Errorf("%s has no licence of %s %s", archive, d.Path, d.Version)
+		}
+	}
+	if len(info.Deps) < 15 || !strings.Contains(third, "\nstd go") {
+		t.Errorf("the program of %s has %d modules", archive, len(info.Deps))
+	}
 }
 
 // installDeb installs the package of first into a folder, works there as the unit would, upgrades, removes
@@ -266,6 +311,9 @@ func checkImage(t *testing.T, archive string) {
 			t.Fatalf("%+v: %+v", m.Platform, config)
 		}
 		layer := load(manifest.Layers[0], nil)
+		if len(layer) > largest {
+			t.Errorf("the layer of %v has %d bytes", m.Platform, len(layer))
+		}
 		plain, err := gzip.NewReader(bytes.NewReader(layer))
 		if err != nil {
 			t.Fatal(err)
@@ -398,6 +446,18 @@ func list(t *testing.T, folder string) (names []string) {
 func unpack(t *testing.T, archive string) string {
 	t.Helper()
 	into := t.TempDir()
-	command(t, "tar", "xzf", archive, "-C", into)
-	return filepath.Join(into, strings.TrimSuffix(filepath.Base(archive), ".tar.gz"))
+	base, zipped := strings.CutSuffix(filepath.Base(archive), ".zip")
+	if !zipped {
+		command(t, "tar", "xzf", archive, "-C", into)
+		return filepath.Join(into, strings.TrimSuffix(base, ".tar.gz"))
+	}
+	files, err := zip.OpenReader(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer files.Close()
+	if err := os.CopyFS(into, files); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(into, base)
 }
