@@ -40,13 +40,30 @@ func (tx *Tx) append(ctx context.Context, e *event.Event) error {
 	if e.Pos != tx.tail+1 || at < tx.tailAt {
 		return fmt.Errorf("%w: event %d at %s after event %d", ErrConflict, e.Pos, event.FormatTime(e.At), tx.tail)
 	}
-	actor, err := tx.Name(ctx, e.Actor)
+	row, err := tx.rowOf(ctx, e)
 	if err != nil {
 		return err
 	}
+	err = tx.Insert(insertEvent, row[:]...)
+	if errors.Is(err, engine.ErrConstraint) {
+		return fmt.Errorf("%w: event %d, seq %d of job %d: %w", ErrConflict, e.Pos, e.Seq, e.N, err)
+	}
+	if err == nil {
+		tx.tail, tx.tailAt = e.Pos, at
+		tx.cache.appended(e.Kind())
+	}
+	return err
+}
+
+// rowOf returns e as the table has it, in the order of eventNames.
+func (tx *Tx) rowOf(ctx context.Context, e *event.Event) (row [len(eventNames)]any, err error) {
+	actor, err := tx.Name(ctx, e.Actor)
+	if err != nil {
+		return row, err
+	}
 	worker, err := tx.Worker(ctx, e.Worker)
 	if err != nil {
-		return err
+		return row, err
 	}
 	kind := e.Kind()
 	var ulid any
@@ -57,16 +74,8 @@ func (tx *Tx) append(ctx context.Context, e *event.Event) error {
 		ulid = e.Token
 	}
 	data, digest := event.AppendStored(nil, event.OmitDefaults(e.Body, e.At))
-	err = tx.Insert(insertEvent, e.Pos, null(e.N), null(e.Seq), int64(kind), at, actor, null(worker), ulid,
-		null(int64(e.Attempt)), null(int64(e.From)), null(int64(e.To)), bytesOrNull(digest), textOrNull(data))
-	if errors.Is(err, engine.ErrConstraint) {
-		return fmt.Errorf("%w: event %d, seq %d of job %d: %w", ErrConflict, e.Pos, e.Seq, e.N, err)
-	}
-	if err == nil {
-		tx.tail, tx.tailAt = e.Pos, at
-		tx.cache.appended(kind)
-	}
-	return err
+	return [...]any{e.Pos, null(e.N), null(e.Seq), int64(kind), event.Micros(e.At), actor, null(worker), ulid,
+		null(int64(e.Attempt)), null(int64(e.From)), null(int64(e.To)), bytesOrNull(digest), textOrNull(data)}, nil
 }
 
 func bytesOrNull(b []byte) any {
