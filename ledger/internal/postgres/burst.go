@@ -23,7 +23,7 @@ import (
 
 // selectMayWrite fails where Begin would have more to do: an older program holds the advisory lock $1, this
 // program's schema $2 is too old to write, or the session is not the one with the mark $3.
-const selectMayWrite = `SELECT 1 / coalesce(pg_try_advisory_xact_lock($1)
+const selectMayWrite = `SELECT 1 / coalesce(pg_try_advisory_xact_lock_shared($1)
     AND coalesce((SELECT writable_from FROM compatibility), 0) <= $2
     AND current_setting('` + markSetting + `', true) = $3, false)::int`
 
