@@ -2,7 +2,6 @@ package commands_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -20,9 +19,10 @@ import (
 // twin is a ledger that does the same as another one, with a clock, ids and salts of its own that agree.
 type twin struct {
 	*commands.Service
-	ids  int
-	now  time.Time
-	held []projection.Job
+	ids   int
+	now   time.Time
+	held  []projection.Job
+	plain bool // nearly all jobs and ends are as usual
 }
 
 func newTwin(t *testing.T, dsn string) *twin {
@@ -67,7 +67,11 @@ func (w *twin) step(t *testing.T, r *rand.Rand) string {
 		var jobs []commands.Enqueue
 		for range 1 + r.IntN(8) {
 			e := commands.Enqueue{Queue: "mail", Payload: make([]byte, r.IntN(20))}
-			switch r.IntN(24) {
+			rare := r.IntN(24)
+			if w.plain && r.IntN(50) != 0 {
+				rare = 10 * min(rare, 1) // with tags, or without anything
+			}
+			switch rare {
 			case 0:
 				e.Tags = map[string]string{"a": "b", "c": `"{}`}
 			case 1:
@@ -93,7 +97,7 @@ func (w *twin) step(t *testing.T, r *rand.Rand) string {
 		answers, err := w.Enqueue(ctx, "cli:test", jobs...)
 		return fmt.Sprint(answers, err)
 	case 2:
-		if r.IntN(6) == 0 {
+		if r.IntN(6) == 0 && (!w.plain || r.IntN(10) == 0) {
 			_, err := w.Pause(ctx, "cli:test", "mail", "")
 			return fmt.Sprint(err)
 		}
@@ -104,7 +108,11 @@ func (w *twin) step(t *testing.T, r *rand.Rand) string {
 	var kept []projection.Job
 	for _, j := range w.held {
 		var c commands.Command
-		switch k := r.IntN(40); {
+		k := r.IntN(40)
+		if w.plain && k >= 8 && k < 12 && r.IntN(20) != 0 {
+			k = 39
+		}
+		switch {
 		case k < 8:
 			kept = append(kept, j)
 			continue
@@ -161,6 +169,7 @@ func TestPostgresBurstEqualsWrite(t *testing.T) {
 	before, _ := ledger.Bursts()
 	for seed := range uint64(ledgertest.Size(2, 4, 100)) {
 		fast, slow := newTwin(t, ledgertest.Postgres(t)), newTwin(t, t.TempDir()+"/jobs.db")
+		fast.plain, slow.plain = seed%2 == 0, seed%2 == 0
 		a, b := rand.New(rand.NewPCG(seed, 0)), rand.New(rand.NewPCG(seed, 0))
 		for i := range 150 {
 			if x, y := fast.step(t, a), slow.step(t, b); x != y {
@@ -177,11 +186,8 @@ func TestPostgresBurstEqualsWrite(t *testing.T) {
 			}
 		}
 	}
-	if done, failed := ledger.Bursts(); done-before < 50 {
-		t.Errorf("%d bursts, and %d failed", done-before, failed)
-	} else {
-		t.Logf("%d bursts, and %d failed", done-before, failed)
+	done, failed := ledger.Bursts()
+	if t.Logf("%d bursts, and %d failed", done-before, failed); done-before < 50 {
+		t.Error("too few bursts to see a difference")
 	}
 }
-
-var _ = errors.Is

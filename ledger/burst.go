@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"sync/atomic"
+	"time"
 
 	"jobledger/ledger/event"
 	"jobledger/ledger/failpoint"
@@ -79,7 +80,7 @@ func (s *Store) burst(r *request) (done bool, err error) {
 	}
 	failpoint.Hit("commit")
 	answers, err := s.engine.(engine.Burster).Burst(
-		engine.Burst{Within: planned.Within, After: planned.After}, s.lockWait)
+		engine.Burst{Within: planned.Within, After: planned.After}, s.lockWait-time.Since(r.since))
 	if errors.Is(err, engine.ErrRetry) && !errors.Is(err, ErrUnknown) {
 		b.failed++
 		burstsFailed.Add(1)

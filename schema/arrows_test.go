@@ -39,6 +39,7 @@ var stages = [][]string{
 	{"projection/audit/differ"},
 	{"projection/audit", "projection/attempts", "projection/status", "projection/internal/historytest"},
 	{"commands/internal/journal"},
+	{"commands/internal/burst"},
 	{"commands"},
 	{"commands/load"},
 	{"commands/schedule"},
