@@ -14,7 +14,7 @@ import (
 func Jobs(past bool) *render.Table {
 	t := &render.Table{Columns: []render.Column{{Title: "JOB"}, {Title: "STATE", State: true},
 		{Title: "QUEUE", Least: 8},
-		{Title: "TRIED", Drop: 4}, {Title: "WHEN", Drop: 2}, {Title: "WORKER", Drop: 5},
+		{Title: "FAILS", Drop: 4}, {Title: "WHEN", Drop: 2}, {Title: "WORKER", Drop: 5},
 		{Title: "KEY", Least: 8, Drop: 1},
 		{Title: "ERROR", Drop: 3}}}
 	if past {

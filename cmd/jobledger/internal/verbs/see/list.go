@@ -18,7 +18,7 @@ import (
 func (p *Verbs) List() cli.Verb {
 	return p.WithArchive(cli.Verb{
 		Name: "list", Group: cli.GroupSee, Usage: "list jobs, the newest first",
-		About: "Jobs of all states, without payload and result; 'show' has these. TRIED is how many attempts " +
+		About: "Jobs of all states, without payload and result; 'show' has these. FAILS is how many attempts " +
 			"failed, of how many allowed. --state, --queue and --tag may be repeated: any of the states and " +
 			"queues, all of the tags. WHEN is the time that matters in that state: its distance from now up to " +
 			"48 hours, beyond that the date. ERROR is the code of the last failure, and 'exit N' where a " +
