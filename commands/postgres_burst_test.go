@@ -2,6 +2,7 @@ package commands_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -189,5 +190,87 @@ func TestPostgresBurstEqualsWrite(t *testing.T) {
 	done, failed := ledger.Bursts()
 	if t.Logf("%d bursts, and %d failed", done-before, failed); done-before < 50 {
 		t.Error("too few bursts to see a difference")
+	}
+}
+
+// inTurns is a worker on a ledger in which it has claimed, so that its next turn can be a burst.
+func inTurns(t *testing.T, dsn string, s *commands.Service) (turn func(ends ...projection.Job) (
+	[]commands.Result, []projection.Job, error), held []projection.Job) {
+	t.Helper()
+	other := &commands.Service{Store: ledgertest.OpenAt(t, dsn)}
+	for range 9 {
+		enqueueOne(t, other, commands.Enqueue{Queue: "mail", Payload: []byte("p")})
+	}
+	turn = func(ends ...projection.Job) ([]commands.Result, []projection.Job, error) {
+		var ops []commands.Op
+		for _, j := range ends {
+			ops = append(ops, commands.Op{Job: j, Command: commands.Succeed{Token: j.Token}})
+		}
+		return s.ApplyAndClaim(t.Context(), "worker:w", ops, commands.ClaimRequest{Queues: []string{"mail"},
+			Worker: worker("w"), Limit: 2})
+	}
+	for range 2 { // statements are prepared at their first use
+		ended := held
+		results, jobs, err := turn(ended...)
+		if held = jobs; err != nil || len(results) != len(ended) || len(held) != 2 {
+			t.Fatal(results, jobs, err)
+		}
+	}
+	return turn, held
+}
+
+// A burst in which one job is not as the worker holds it is undone as a whole, and the turn has the outcome
+// that it has without: the others end.
+func TestPostgresBurstWithALostJob(t *testing.T) {
+	dsn := ledgertest.Postgres(t)
+	s := &commands.Service{Store: ledgertest.OpenAt(t, dsn)}
+	t.Cleanup(func() { commandstest.Verify(t, s.Store) })
+	before, _ := ledger.Bursts()
+	turn, held := inTurns(t, dsn, s)
+	apply(t, &commands.Service{Store: ledgertest.OpenAt(t, dsn)}, held[1].ID, commands.Cancel{})
+	done, failed := ledger.Bursts()
+	results, jobs, err := turn(held...)
+	if err != nil || results[0].Err != nil || !errors.Is(results[1].Err, commands.ErrCancelled) || len(jobs) != 2 {
+		t.Fatal(results, jobs, err)
+	}
+	if doneNow, failedNow := ledger.Bursts(); done == before || doneNow != done || failedNow != failed+1 {
+		t.Errorf("%d bursts were carried out, and %d failed", doneNow-before, failedNow-failed)
+	}
+}
+
+// The connection breaks during a burst. Where it is durable, the claims show that; where not, sending the same
+// once more does it.
+func TestPostgresBurstWithLostAnswer(t *testing.T) {
+	for name, way := range map[string]commandstest.CommitOutcome{
+		"the request is lost": commandstest.RolledBack, "the answer is lost": commandstest.Unacknowledged} {
+		t.Run(name, func(t *testing.T) {
+			dsn := ledgertest.Postgres(t)
+			c, through := commandstest.NewCutter(t, dsn)
+			s := &commands.Service{Store: ledgertest.OpenAt(t, through)}
+			t.Cleanup(func() { commandstest.Verify(t, s.Store) })
+			before, _ := ledger.Bursts()
+			turn, held := inTurns(t, dsn, s)
+			if done, _ := ledger.Bursts(); done == before {
+				t.Fatal("no turn was a burst")
+			}
+			c.Once(way)
+			results, jobs, err := turn(held...)
+			if c.Cuts.Load() != 1 {
+				t.Fatalf("%d cuts", c.Cuts.Load())
+			}
+			if way == commandstest.RolledBack {
+				if !errors.Is(err, ledger.ErrUnknown) {
+					t.Fatalf("got %v", err)
+				}
+				results, jobs, err = turn(held...)
+			}
+			if err != nil || len(jobs) != 2 || string(jobs[0].Payload) != "p" || len(results) != 2 ||
+				results[1].Job.State != event.SucceededState || results[1].Job.FinishedAt.IsZero() {
+				t.Fatal(results, jobs, err)
+			}
+			if again, more, err := turn(held...); err != nil || again[0].Err != nil || len(more) != 2 {
+				t.Fatal(again, more, err) // the ends are repeated
+			}
+		})
 	}
 }

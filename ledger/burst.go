@@ -138,14 +138,14 @@ func (tx *Tx) RowsOf(ctx context.Context, a Answer) (*Rows, error) {
 	return tx.session.RowsOf(ctx, rows, row, err)
 }
 
-// EventRow returns e as the table events has it, by the names of the columns: int64, string, []byte or nil.
-func (tx *Tx) EventRow(ctx context.Context, e event.Event) (map[string]any, error) {
+// EventRow is what the table events has of an event besides its place, time and process, with the numbers
+// and texts as they are stored; nil for null.
+type EventRow struct{ Ulid, Attempt, From, To, Digest, Data any }
+
+// EventRowOf returns the row of e as Append would write it.
+func (tx *Tx) EventRowOf(ctx context.Context, e event.Event) (EventRow, error) {
 	row, err := tx.rowOf(ctx, &e)
-	columns := make(map[string]any, len(row))
-	for i, name := range eventNames {
-		columns[name] = row[i]
-	}
-	return columns, err
+	return EventRow{row[7], row[8], row[9], row[10], row[11], row[12]}, err
 }
 
 const storedEvents = `SELECT ` + eventColumns + ` FROM events e WHERE e.pos > ? AND e.pos <= ? ORDER BY e.pos`

@@ -38,17 +38,19 @@ type End struct {
 	Decide func(at time.Time) (journal.Fact, error)
 }
 
-// A burst is no larger than what the system takes from a process at once: it must not have to wait for the
-// rest while it holds the lock.
+// A burst is no larger than what the system takes from a process at once: a process that is frozen while it
+// sends must not keep the lock.
 const (
-	maxJobs  = 128     // that end, and to take
-	maxBytes = 6 << 10 // of data and results
+	maxBytes  = 12 << 10
+	someBytes = 600 // of what each burst has
+	endBytes  = 110 // of a job that ends, without data and results
+	takeBytes = 34  // of a job to take
 )
 
 // Plan is a ledger.BurstPlan.
 func (t *Turn) Plan(tx *ledger.Tx) *ledger.Burst {
 	t.Planned = false
-	if len(t.Ends) > maxJobs || len(t.Tokens) > maxJobs {
+	if someBytes+len(t.Ends)*endBytes+len(t.Tokens)*takeBytes > maxBytes {
 		return nil
 	}
 	t.lane = projection.FindSoleLane(tx, t.Want)
@@ -121,12 +123,12 @@ func (t *Turn) sample(ctx context.Context, tx *ledger.Tx, worker int64, at time.
 			return nil, nil, false
 		}
 	}
-	row, err := tx.EventRow(ctx, e)
-	if err != nil || !t.isPlain(row, j, e, event.KindClaimed, event.ClaimedState) || row["ulid"] != t.Tokens[0] ||
-		row["attempt"] != int64(attempt+1) || row["digest"] != nil {
+	row, err := tx.EventRowOf(ctx, e)
+	if err != nil || !t.isPlain(row, j, e, event.KindClaimed, event.ClaimedState) ||
+		row.Ulid != any(t.Tokens[0]) || row.Attempt != any(int64(attempt+1)) || row.Digest != nil {
 		return nil, nil, false
 	}
-	data, has := row["data"].(string)
+	data, has := row.Data.(string)
 	if !has {
 		return nil, nil, true
 	}
@@ -135,10 +137,10 @@ func (t *Turn) sample(ctx context.Context, tx *ledger.Tx, worker int64, at time.
 }
 
 // isPlain reports whether an event has the columns that the statement gives every event.
-func (t *Turn) isPlain(row map[string]any, j projection.Job, e event.Event, k event.Kind, to event.State) bool {
-	return e.Actor == t.Actor && e.Worker == t.Worker && row["job"] == j.N && row["seq"] == j.Seq+1 &&
-		row["kind"] == int64(k) && row["at"] == e.At.UnixMicro() && row["from_state"] == int64(j.State) &&
-		row["to_state"] == int64(to)
+func (t *Turn) isPlain(row ledger.EventRow, j projection.Job, e event.Event, k event.Kind,
+	to event.State) bool {
+	return e.Actor == t.Actor && e.Worker == t.Worker && e.N == j.N && e.Seq == j.Seq+1 && e.Kind() == k &&
+		row.From == any(int64(j.State)) && row.To == any(int64(to))
 }
 
 // ending is the jobs that end, column by column.
@@ -155,7 +157,7 @@ func (t *Turn) endArguments(ctx context.Context, tx *ledger.Tx, at time.Time) (t
 	n := len(t.Ends)
 	to = ending{make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n), make([]string, n),
 		make([]*string, n), make([][]byte, n), make([][]byte, n)}
-	size := 0
+	size := someBytes + n*endBytes + len(t.Tokens)*takeBytes
 	for i, end := range t.Ends {
 		j := end.Job
 		f, err := end.Decide(at)
@@ -171,15 +173,15 @@ func (t *Turn) endArguments(ctx context.Context, tx *ledger.Tx, at time.Time) (t
 		if err != nil || !endsAsStated(changes, j.Seq+1, at.UnixMicro()) {
 			return to, false
 		}
-		row, err := tx.EventRow(ctx, e)
-		if err != nil || !t.isPlain(row, j, e, event.KindSucceeded, event.SucceededState) || row["ulid"] != nil ||
-			row["attempt"] != int64(j.Attempt) {
+		row, err := tx.EventRowOf(ctx, e)
+		if err != nil || !t.isPlain(row, j, e, event.KindSucceeded, event.SucceededState) || row.Ulid != nil ||
+			row.Attempt != any(int64(j.Attempt)) {
 			return to, false
 		}
 		to.jobs[i], to.seqs[i], to.attempts[i], to.states[i] = j.N, j.Seq, int64(j.Attempt), int64(j.State)
 		to.tokens[i], to.results[i] = j.Token, f.Content
-		to.digests[i], _ = row["digest"].([]byte)
-		if data, has := row["data"].(string); has {
+		to.digests[i], _ = row.Digest.([]byte)
+		if data, has := row.Data.(string); has {
 			to.data[i] = &data
 			size += len(data)
 		}
@@ -197,10 +199,14 @@ func endsPlainly(j projection.Job) bool {
 func endsAsStated(changes []projection.Change, seq, at int64) bool {
 	must := 3
 	for _, c := range changes {
-		switch c.Column {
-		case "seq", "state", "finished_at":
-			wanted := map[string]int64{"seq": seq, "state": int64(event.SucceededState), "finished_at": at}
-			if c.Value != wanted[c.Column] {
+		switch wanted := int64(event.SucceededState); c.Column {
+		case "seq", "finished_at", "state":
+			if c.Column == "seq" {
+				wanted = seq
+			} else if c.Column == "finished_at" {
+				wanted = at
+			}
+			if c.Value != any(wanted) {
 				return false
 			}
 			must--
