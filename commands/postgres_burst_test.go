@@ -230,7 +230,8 @@ func TestPostgresBurstWithALostJob(t *testing.T) {
 	apply(t, &commands.Service{Store: ledgertest.OpenAt(t, dsn)}, held[1].ID, commands.Cancel{})
 	done, failed := ledger.Bursts()
 	results, jobs, err := turn(held...)
-	if err != nil || results[0].Err != nil || !errors.Is(results[1].Err, commands.ErrCancelled) || len(jobs) != 2 {
+	if err != nil || len(jobs) != 2 || results[0].Err != nil ||
+		!errors.Is(results[1].Err, commands.ErrCancelled) {
 		t.Fatal(results, jobs, err)
 	}
 	if doneNow, failedNow := ledger.Bursts(); done == before || doneNow != done || failedNow != failed+1 {
@@ -238,8 +239,8 @@ func TestPostgresBurstWithALostJob(t *testing.T) {
 	}
 }
 
-// The connection breaks during a burst. Where it is durable, the claims show that; where not, sending the same
-// once more does it.
+// The connection breaks during a burst. Where it is durable, the claims show that; where not, sending the
+// same once more does it.
 func TestPostgresBurstWithLostAnswer(t *testing.T) {
 	for name, way := range map[string]commandstest.CommitOutcome{
 		"the request is lost": commandstest.RolledBack, "the answer is lost": commandstest.Unacknowledged} {

@@ -136,8 +136,8 @@ func CheckRow(ctx context.Context, tx *ledger.Tx, j Job) error {
 	}
 	for i, value := range read {
 		if !ledger.SameValue(value, want[i]) {
-			return fmt.Errorf("%w: job %s: %s is %v instead of %v", ledger.ErrDamaged, j.ID, table.Columns[i], value,
-				want[i])
+			return fmt.Errorf("%w: job %s: %s is %v instead of %v", ledger.ErrDamaged, j.ID, table.Columns[i],
+				value, want[i])
 		}
 	}
 	return nil

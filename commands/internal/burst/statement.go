@@ -2,6 +2,7 @@ package burst
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -48,13 +49,15 @@ taken AS MATERIALIZED (
         AND j.worker IS NULL AND j.lease_token IS NULL AND j.claimed_at IS NULL AND j.heartbeat_at IS NULL
         AND j.lease_expires_at IS NULL AND j.end_by IS NULL AND j.finished_at IS NULL
         AND CASE WHEN j.more IS NULL THEN true
-            WHEN octet_length(j.more::text) > 2000 OR json_typeof(j.more) <> 'object' THEN false
+            WHEN octet_length(j.more::text) > 2000 THEN false
+            WHEN json_typeof(j.more) <> 'object' THEN false
             ELSE NOT EXISTS (SELECT FROM json_each(j.more) k WHERE k.key <> 'tags')
-                AND json_typeof(j.more -> 'tags') = 'object'
-                AND NOT EXISTS (SELECT FROM json_each(j.more -> 'tags') t WHERE json_typeof(t.value) <> 'string')
+                AND json_typeof(j.more -> 'tags') = 'object' AND NOT EXISTS (
+                    SELECT FROM json_each(j.more -> 'tags') t WHERE json_typeof(t.value) <> 'string')
             END AS plain
     FROM jobs j
-    WHERE j.lane = ?lane::text AND (j.run_at, j.id) >= ((SELECT run_at FROM first), (SELECT id FROM first))
+    WHERE j.lane = ?lane::text
+        AND (j.run_at, j.id) >= ((SELECT run_at FROM first), (SELECT id FROM first))
         AND j.run_at <= (SELECT now FROM head)
     ORDER BY j.run_at, j.id LIMIT ?limit::int8),
 ending AS MATERIALIZED (
@@ -64,7 +67,8 @@ ending AS MATERIALIZED (
 ended AS (
     UPDATE jobs SET seq = v.seq + 1, state = {succeeded}, lease_token = NULL, lease_expires_at = NULL,
         end_by = NULL, error_code = NULL, finished_at = (SELECT now FROM head)
-    FROM ending v WHERE jobs.n = v.n AND jobs.seq = v.seq AND jobs.state = v.state AND jobs.lease_token = v.token
+    FROM ending v
+    WHERE jobs.n = v.n AND jobs.seq = v.seq AND jobs.state = v.state AND jobs.lease_token = v.token
     RETURNING 1),
 claimed AS (
     UPDATE jobs SET seq = t.seq + 1, state = {claimed}, lane = NULL, attempt = t.attempt + 1,
@@ -73,13 +77,15 @@ claimed AS (
     FROM taken t WHERE jobs.n = t.n AND jobs.seq = t.seq
     RETURNING 1),
 appended AS (
-    INSERT INTO events (pos, job, seq, kind, at, actor, worker, ulid, attempt, from_state, to_state, digest, data)
-    SELECT h.pos + v.o, v.n, v.seq + 1, {kindSucceeded}, h.now, ?actor::int8, ?worker::int8, NULL, v.attempt,
-        v.state, {succeeded}, v.digest, v.data::json FROM head h CROSS JOIN ending v
+    INSERT INTO events (pos, job, seq, kind, at, actor, worker, ulid, attempt, from_state, to_state,
+        digest, data)
+    SELECT h.pos + v.o, v.n, v.seq + 1, {kindSucceeded}, h.now, ?actor::int8, ?worker::int8, NULL,
+        v.attempt, v.state, {succeeded}, v.digest, v.data::json FROM head h CROSS JOIN ending v
     UNION ALL
-    SELECT h.pos + cardinality(?endJobs::int8[]) + t.o, t.n, t.seq + 1, {kindClaimed}, h.now, ?actor::int8,
-        ?worker::int8, (?tokens::text[])[t.o], t.attempt + 1, {queued}, {claimed}, NULL,
-        (?dataBefore::text || (h.now + ?lease::int8) || ?dataAfter::text)::json FROM head h CROSS JOIN taken t),
+    SELECT h.pos + cardinality(?endJobs::int8[]) + t.o, t.n, t.seq + 1, {kindClaimed}, h.now,
+        ?actor::int8, ?worker::int8, (?tokens::text[])[t.o], t.attempt + 1, {queued}, {claimed}, NULL,
+        (?dataBefore::text || (h.now + ?lease::int8) || ?dataAfter::text)::json
+    FROM head h CROSS JOIN taken t),
 stored AS (
     INSERT INTO bodies (pos, salt, body)
     SELECT h.pos + v.o, NULL, v.result FROM head h CROSS JOIN ending v WHERE v.result IS NOT NULL),
@@ -88,20 +94,25 @@ checked AS MATERIALIZED (
         AND (SELECT count(*) FROM ended) = cardinality(?endJobs::int8[])
         AND (SELECT count(*) FROM claimed) = (SELECT count(*) FROM taken)
         AND NOT EXISTS (SELECT FROM taken t WHERE t.plain IS NOT TRUE)
-        AND NOT EXISTS (SELECT FROM since s WHERE s.job IS NULL OR s.queue = ?queue::int8 AND s.lane <> ?lane::text)
+        AND NOT EXISTS (SELECT FROM since s
+            WHERE s.job IS NULL OR s.queue = ?queue::int8 AND s.lane <> ?lane::text)
         AND NOT EXISTS (SELECT FROM deps), false)::int::int8 AS ok,
-        h.pos, h.now, EXISTS (SELECT FROM since s WHERE s.queue <> ?queue::int8 AND s.lane IS NOT NULL) AS others,
-        set_config('jobledger.taken', coalesce((SELECT array_agg(t.n)::text FROM taken t), '{}'), false) AS noted
+        h.pos, h.now,
+        EXISTS (SELECT FROM since s WHERE s.queue <> ?queue::int8 AND s.lane IS NOT NULL) AS others,
+        set_config('jobledger.taken', coalesce((SELECT array_agg(t.n)::text FROM taken t), '{}'), false)
     FROM (VALUES (1)) AS one LEFT JOIN head h ON true)
 SELECT {taken}, c.ok, c.pos, c.now, c.others, t.o FROM checked c LEFT JOIN taken t ON true`
 	var replace []string
 	for i, name := range parameters {
 		replace = append(replace, "?"+name+"::", fmt.Sprintf("?%d::", i+1))
 	}
-	replace = append(replace, "{queued}", fmt.Sprint(int(queued)), "{claimed}", fmt.Sprint(int(event.ClaimedState)),
-		"{succeeded}", fmt.Sprint(int(event.SucceededState)), "{kindSucceeded}", fmt.Sprint(int(event.KindSucceeded)),
-		"{kindClaimed}", fmt.Sprint(int(event.KindClaimed)), "{kinds}", kinds, "{most}", fmt.Sprint(most),
-		"{columns}", projection.QueuedColumns, "{taken}", strings.ReplaceAll(projection.QueuedColumns, "j.", "t."))
+	for name, n := range map[string]int{"queued": int(queued), "claimed": int(event.ClaimedState),
+		"succeeded": int(event.SucceededState), "kindSucceeded": int(event.KindSucceeded),
+		"kindClaimed": int(event.KindClaimed), "most": int(most)} {
+		replace = append(replace, "{"+name+"}", strconv.Itoa(n))
+	}
+	replace = append(replace, "{kinds}", kinds, "{columns}", projection.QueuedColumns,
+		"{taken}", strings.ReplaceAll(projection.QueuedColumns, "j.", "t."))
 	return strings.NewReplacer(replace...).Replace(text)
 })
 

@@ -290,7 +290,8 @@ func (t *Turn) endAll(base int64, at time.Time) (events []event.Event, err error
 }
 
 // readTaken returns the jobs that were taken as they were before, in the order of their tokens.
-func (t *Turn) readTaken(ctx context.Context, tx *ledger.Tx, answers []ledger.Answer) ([]projection.Job, error) {
+func (t *Turn) readTaken(ctx context.Context, tx *ledger.Tx, answers []ledger.Answer) (
+	[]projection.Job, error) {
 	rows, err := tx.RowsOf(ctx, answers[0])
 	if err != nil {
 		return nil, err

@@ -50,7 +50,8 @@ func (p *Engine) Burst(b engine.Burst, wait time.Duration) ([]engine.Answer, err
 	steps = append(append(steps, b.Within...), engine.WarmupQuery{Query: `COMMIT`})
 	steps = append(steps, b.After...)
 	c.lockTimeout = unknownTimeout // as in beginLocked
-	answers, committed, err := c.burst(steps, from+len(b.Within), max(wait, 0)+min(p.AnswerTime, lockAnswerTime))
+	within := max(wait, 0) + min(p.AnswerTime, lockAnswerTime)
+	answers, committed, err := c.burst(steps, from+len(b.Within), within)
 	if err != nil {
 		refused, _ := errors.AsType[*pgconn.PgError](err)
 		undone := !committed && (errors.Is(err, errNotDurable) || refused != nil && refused.Severity == "ERROR")
