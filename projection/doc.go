@@ -15,6 +15,7 @@
 //	claim_search.go               the next jobs to claim: [Seek], [Search.Jobs]
 //	claim_lanes.go, claim_cache.go, claim_salvage.go
 //	                              reading a lane, keeping lanes between claims, skipping damaged rows
+//	claim_burst.go                the one lane of a claim that a server carries out: [FindSoleLane]
 //	presence.go                   when a worker process was last seen: [PutPresence]
 //	list.go, lane_count.go, lost_claims.go
 //	                              questions about now
