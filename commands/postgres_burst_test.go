@@ -23,7 +23,7 @@ type twin struct {
 	ids   int
 	now   time.Time
 	held  []projection.Job
-	plain bool // nearly all jobs and ends are as usual
+	plain bool // nearly all jobs and ends are normal
 }
 
 func newTwin(t *testing.T, dsn string) *twin {

@@ -17,7 +17,7 @@ type SoleLane struct {
 	Priority    int
 	RunAt       int64  // no job of the lane is before this place: run_at, in microseconds,
 	ID          string // and id
-	Covers      int64  // as far as the events up to this pos tell
+	Covers      int64  // as far as the events up to this pos say
 
 	cache  *claimCache
 	cursor *laneCursor

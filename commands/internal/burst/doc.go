@@ -1,4 +1,4 @@
-// Package burst carries out the usual turn of a worker in one statement of a database server: the jobs that
+// Package burst carries out the normal turn of a worker in one statement of a database server: the jobs that
 // it finished succeed, and it gets the next ones. [Turn.Plan] is for ledger.Store.WriteBurst.
 //
 // # How it works
@@ -12,8 +12,8 @@
 //
 // The rules are those of package commands and of projection.Evolve, and stand nowhere else. Each turn asks
 // them before it is sent, for the jobs that end and for a sample of a job to claim: where they would write
-// anything that the statement does not, there is no burst. It asks them again of the rows that come back, with
-// the true pos and time: the answers are the jobs that the worker gets.
+// anything that the statement does not, there is no burst. It asks them again of the rows that come back,
+// with the true pos and time: the answers are the jobs that the worker gets.
 //
 // The statement divides by zero, and so undoes everything, unless all of this holds: the tail is where the
 // cache of lanes can follow, no job waits for another one, the time has not run back, each compare-and-swap

@@ -45,7 +45,8 @@ first AS MATERIALIZED (
     ORDER BY run_at, id LIMIT 1),
 taken AS MATERIALIZED (
     SELECT {columns}, row_number() OVER (ORDER BY j.run_at, j.id) AS o,
-        j.state = {queued} AND j.queue = ?queue::int8 AND j.priority = ?priority::int8 AND j.max_runtime IS NULL
+        j.state = {queued} AND j.queue = ?queue::int8 AND j.priority = ?priority::int8
+        AND j.max_runtime IS NULL
         AND j.worker IS NULL AND j.lease_token IS NULL AND j.claimed_at IS NULL AND j.heartbeat_at IS NULL
         AND j.lease_expires_at IS NULL AND j.end_by IS NULL AND j.finished_at IS NULL
         AND CASE WHEN j.more IS NULL THEN true

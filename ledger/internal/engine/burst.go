@@ -5,8 +5,8 @@ import "time"
 // Burster is an Engine that can carry out a whole transaction in one round trip: see Burst.
 type Burster interface {
 	// Burst runs b under the write lock, on the session of the last Begin, and returns the rows of its queries.
-	// It ends the transaction in any case. ErrRetry: nothing of it is durable, because a statement failed, and
-	// Begin may tell why. ErrBusy: there was no lock within wait, and nothing is durable. ErrUnknown: the
+	// It ends the transaction in any case. ErrRetry: nothing of it is durable, because a statement failed; Begin
+	// may report why. ErrBusy: there was no lock within wait, and nothing is durable. ErrUnknown: the
 	// connection was lost before the outcome was known, or after the commit.
 	Burst(b Burst, wait time.Duration) ([]Answer, error)
 }
