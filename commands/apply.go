@@ -19,6 +19,13 @@ import (
 // ConflictError; InvalidError; ledger.ErrUnknown, after which sending the same command again is safe.
 func (s *Service) Apply(ctx context.Context, actor string, id event.JobID, c Command) (
 	projection.Job, error) {
+	return s.ApplyAt(ctx, actor, id, 0, c)
+}
+
+// ApplyAt is Apply where the job is at seq, as the caller has seen it. Where it has moved on since, nothing
+// changes, and the error is a MovedOnError. A seq of 0 is any.
+func (s *Service) ApplyAt(ctx context.Context, actor string, id event.JobID, seq int64, c Command) (
+	projection.Job, error) {
 	if err := CheckActor(actor); err != nil {
 		return projection.Job{}, err
 	}
@@ -40,6 +47,9 @@ func (s *Service) Apply(ctx context.Context, actor string, id event.JobID, c Com
 			if !ok {
 				return fmt.Errorf("%w: %s", ErrNoJob, id)
 			}
+			if err := stillAt(j, seq); err != nil {
+				return err
+			}
 			if again, err = resolveStep(ctx, tx, actor, j, c); again || err != nil {
 				return err
 			}
@@ -53,6 +63,14 @@ func (s *Service) Apply(ctx context.Context, actor string, id event.JobID, c Com
 		}
 	}
 	return j, refused
+}
+
+// stillAt returns a MovedOnError unless j is at seq; 0 is any.
+func stillAt(j projection.Job, seq int64) error {
+	if seq == 0 || j.Seq == seq {
+		return nil
+	}
+	return &MovedOnError{Job: j, Seen: seq}
 }
 
 func isRefusal(err error) bool {

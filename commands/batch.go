@@ -10,6 +10,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/claims"
 )
 
 // Op is one command on a job that the caller holds in memory. If that copy is out of date, the
@@ -17,6 +18,7 @@ import (
 type Op struct {
 	Job     projection.Job
 	Command Command
+	AsSeen  bool // only where the Seq of the job is still that of Job; otherwise a MovedOnError
 }
 
 // Result is the outcome of an Op.
@@ -66,10 +68,10 @@ const maxSkipped = 100
 func (s *Service) applyOrIsolate(ctx context.Context, actor string, ops []Op, r ClaimRequest) (
 	[]Result, []projection.Job, error) {
 	var skip []event.JobID
-	var first *projection.DamagedJobError
+	var first *claims.DamagedJobError
 	for {
 		results, claimed, err := s.tryOnce(ctx, actor, ops, r, skip)
-		damaged, ok := errors.AsType[*projection.DamagedJobError](err)
+		damaged, ok := errors.AsType[*claims.DamagedJobError](err)
 		switch {
 		case ok && damaged.Job != "" && len(skip) < maxSkipped && !slices.Contains(skip, damaged.Job):
 			skip = append(skip, damaged.Job)
@@ -121,10 +123,10 @@ func (s *Service) tryOnce(ctx context.Context, actor string, ops []Op, r ClaimRe
 	// an op may queue a job that the claim should find.
 	searchFirst := !slices.ContainsFunc(ops, mayQueue)
 	err = s.Store.WriteBurst(ctx, plan, func(tx *ledger.Tx) (err error) {
-		var search *projection.Search
+		var search *claims.Search
 		results, claimed, turn.Planned = nil, nil, false
 		if r.Tokens != nil && r.Limit > 0 { // it may be sent again: see ClaimRequest.Tokens
-			mine, err := heldWith(ctx, tx, r.Worker, tokens)
+			mine, err := projection.HeldWith(ctx, tx, r.Worker, tokens)
 			if err == nil && len(mine) > 0 {
 				claimed = mine
 				results, err = applyAll(ctx, tx, actor, ops)
@@ -142,7 +144,7 @@ func (s *Service) tryOnce(ctx context.Context, actor string, ops []Op, r ClaimRe
 			return err
 		}
 		if r.Limit > 0 && searchFirst {
-			if search, err = projection.Seek(ctx, tx, r.want(skip), tx.Now(), r.Limit); err != nil {
+			if search, err = claims.Seek(ctx, tx, r.want(skip), tx.Now(), r.Limit); err != nil {
 				return err
 			}
 		}
@@ -150,7 +152,7 @@ func (s *Service) tryOnce(ctx context.Context, actor string, ops []Op, r ClaimRe
 			return err
 		}
 		if !searchFirst {
-			if search, err = projection.Seek(ctx, tx, r.want(skip), tx.Now(), r.Limit); err != nil {
+			if search, err = claims.Seek(ctx, tx, r.want(skip), tx.Now(), r.Limit); err != nil {
 				return err
 			}
 		}
@@ -185,6 +187,9 @@ func applyAll(ctx context.Context, tx *ledger.Tx, actor string, ops []Op) ([]Res
 	results := make([]Result, len(ops))
 	for i, op := range ops {
 		j, err := op.Job, CheckCommand(op.Command)
+		if err == nil && op.AsSeen {
+			err = seenStill(ctx, tx, op.Job)
+		}
 		if err == nil {
 			j, err = apply(ctx, tx, actor, op.Job, op.Command)
 		}
@@ -194,6 +199,18 @@ func applyAll(ctx context.Context, tx *ledger.Tx, actor string, ops []Op) ([]Res
 		results[i] = Result{j, err}
 	}
 	return results, nil
+}
+
+// seenStill returns a MovedOnError where seen is out of date.
+func seenStill(ctx context.Context, tx *ledger.Tx, seen projection.Job) error {
+	j, ok, err := projection.Get(ctx, tx, seen.ID)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: %s", ErrNoJob, seen.ID)
+	}
+	if err != nil {
+		return err
+	}
+	return stillAt(j, seen.Seq)
 }
 
 // mayQueue reports whether an op may put its job back into its queue.

@@ -1,17 +1,17 @@
 package commands
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/oklog/ulid/v2"
 
+	"jobledger/commands/internal/check"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/claims"
 )
 
 // MaxClaim is how many jobs one claim may take.
@@ -54,10 +54,10 @@ func (r ClaimRequest) Check() error {
 			return err
 		}
 	}
-	if err := checkWorker(r.Worker); err != nil {
+	if err := CheckWorker(r.Worker); err != nil {
 		return err
 	}
-	if err := checkRuntime(r.MaxRuntime); err != nil {
+	if err := invalid(check.Runtime(r.MaxRuntime)); err != nil {
 		return err
 	}
 	if r.Limit < 0 || r.Limit > MaxClaim {
@@ -104,8 +104,8 @@ func (r *ClaimRequest) setDefaults() {
 }
 
 // want is what the jobs must be like, without those in except.
-func (r ClaimRequest) want(except []event.JobID) projection.Want {
-	return projection.Want{Queues: r.Queues, Version: r.Version, Capabilities: r.Capabilities, Except: except}
+func (r ClaimRequest) want(except []event.JobID) claims.Want {
+	return claims.Want{Queues: r.Queues, Version: r.Version, Capabilities: r.Capabilities, Except: except}
 }
 
 // claim is the action of taking a queued job for a worker.
@@ -135,7 +135,7 @@ func (s *Service) Ready(ctx context.Context, r ClaimRequest) (ready bool, next t
 	}
 	err = s.Store.Peek(ctx, func(tx *ledger.Tx) error {
 		var err error
-		next, err = projection.NextRunAt(ctx, tx, r.want(nil))
+		next, err = claims.NextRunAt(ctx, tx, r.want(nil))
 		ready = !next.IsZero() && !next.After(tx.Now())
 		return err
 	})
@@ -143,7 +143,7 @@ func (s *Service) Ready(ctx context.Context, r ClaimRequest) (ready bool, next t
 }
 
 // take claims the jobs of search, one token each.
-func (r ClaimRequest) take(ctx context.Context, tx *ledger.Tx, actor string, search *projection.Search,
+func (r ClaimRequest) take(ctx context.Context, tx *ledger.Tx, actor string, search *claims.Search,
 	tokens []string) ([]projection.Job, error) {
 	jobs, err := search.Jobs(ctx)
 	if err != nil {
@@ -185,18 +185,15 @@ func cannotClaim(j projection.Job, err error) error {
 	if StoreFailed(err) {
 		return err
 	}
-	return &projection.DamagedJobError{Job: j.ID, Err: fmt.Errorf("cannot be claimed: %w", err)}
+	return &claims.DamagedJobError{Job: j.ID, Err: fmt.Errorf("cannot be claimed: %w", err)}
 }
 
 // Held returns the jobs that the worker process with this boot holds, each with its token and payload, the
 // lease that ends first in front.
 func (s *Service) Held(ctx context.Context, boot string) (held []projection.Job, err error) {
 	err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
-		held, err = projection.HeldWhere(ctx, tx, func(w event.Worker, _ string) bool { return w.Boot == boot })
-		if err != nil {
-			return err
-		}
-		return loadAll(ctx, tx, held)
+		held, err = projection.HeldBy(ctx, tx, boot)
+		return err
 	})
 	return held, err
 }
@@ -205,33 +202,10 @@ func (s *Service) Held(ctx context.Context, boot string) (held []projection.Job,
 func (s *Service) heldBy(ctx context.Context, w event.Worker, tokens []string) (
 	mine []projection.Job, err error) {
 	err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
-		mine, err = heldWith(ctx, tx, w, tokens)
+		mine, err = projection.HeldWith(ctx, tx, w, tokens)
 		return err
 	})
 	return mine, err
-}
-
-// heldWith returns the jobs that w holds with one of these tokens, with their bodies, in the order of tokens.
-func heldWith(ctx context.Context, tx *ledger.Tx, w event.Worker, tokens []string) ([]projection.Job, error) {
-	mine, err := projection.HeldWhere(ctx, tx, func(holder event.Worker, token string) bool {
-		return holder == w && slices.Contains(tokens, token)
-	})
-	if err != nil {
-		return nil, err
-	}
-	slices.SortFunc(mine, func(a, b projection.Job) int {
-		return cmp.Compare(slices.Index(tokens, a.Token), slices.Index(tokens, b.Token))
-	})
-	return mine, loadAll(ctx, tx, mine)
-}
-
-func loadAll(ctx context.Context, tx *ledger.Tx, jobs []projection.Job) error {
-	for i := range jobs {
-		if err := projection.LoadBodies(ctx, tx, &jobs[i]); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // tokensOf returns the lease tokens for r, one for each job of the claim.

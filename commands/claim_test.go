@@ -11,6 +11,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
+	"jobledger/projection/claims"
 
 	"pgregory.net/rapid"
 )
@@ -241,7 +242,7 @@ func TestClaimSearchEqualsSortedFilter(t *testing.T) {
 		if _, err := q.Enqueue(t.Context(), "cli:test", jobs...); err != nil {
 			rt.Fatal(err)
 		}
-		want := projection.Want{Version: rapid.SampledFrom(versions).Draw(rt, "of version"),
+		want := claims.Want{Version: rapid.SampledFrom(versions).Draw(rt, "of version"),
 			Capabilities: rapid.SliceOfDistinct(rapid.SampledFrom(labels), rapid.ID).Draw(rt, "capabilities")}
 		for _, name := range rapid.SliceOfDistinct(rapid.SampledFrom(queues), rapid.ID).Draw(rt, "queues") {
 			want.Queues = append(want.Queues, name+suffix)
@@ -265,7 +266,7 @@ func TestClaimSearchEqualsSortedFilter(t *testing.T) {
 		}
 		var got []string
 		err := q.Store.Read(t.Context(), func(tx *ledger.Tx) error {
-			search, err := projection.Seek(t.Context(), tx, want, now, most)
+			search, err := claims.Seek(t.Context(), tx, want, now, most)
 			if err != nil {
 				return err
 			}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"jobledger/commands/internal/check"
 	"jobledger/commands/internal/journal"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -211,7 +212,7 @@ func (c Retry) check() error {
 
 func (c Reschedule) check() error {
 	if c.Priority != nil {
-		if err := checkPriority(*c.Priority); err != nil {
+		if err := invalid(check.Priority(*c.Priority)); err != nil {
 			return err
 		}
 	}

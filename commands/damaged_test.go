@@ -10,7 +10,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
-	"jobledger/projection"
+	"jobledger/projection/claims"
 )
 
 // A damaged row of jobs delays no other job. It is reported when there is nothing else to claim.
@@ -69,7 +69,7 @@ func TestClaimSkipsDamagedJobs(t *testing.T) {
 				}
 			}
 			_, err = s.Claim(t.Context(), request)
-			var damaged *projection.DamagedJobError
+			var damaged *claims.DamagedJobError
 			if !errors.As(err, &damaged) || !errors.Is(err, ledger.ErrDamaged) || damaged.Job != "" &&
 				damaged.Job != enqueued[0].ID {
 				t.Errorf("what is left: got %v, want a word on job %s", err, enqueued[0].ID)

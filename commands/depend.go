@@ -1,14 +1,18 @@
 package commands
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"jobledger/commands/internal/journal"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/deps"
+	"jobledger/projection/past"
 )
 
 // The limits of what a job may wait for.
@@ -62,6 +66,9 @@ func (n newJob) depend(ctx context.Context, tx *ledger.Tx, f *journal.Fact) (bro
 	after, before := make(endings), make(endings)
 	for _, d := range n.After {
 		j, err := n.dependency(ctx, tx, &d)
+		if ended := n.archived[d.Job]; ended != 0 && errors.Is(err, ErrNoJob) {
+			j, err = projection.Job{ID: d.Job, State: ended}, nil
+		}
 		if err != nil {
 			return "", err
 		}
@@ -75,14 +82,23 @@ func (n newJob) depend(ctx context.Context, tx *ledger.Tx, f *journal.Fact) (bro
 		if d.ending().Meets(j.State) {
 			continue
 		}
+		if j.N == 0 { // it has left, and cannot be retried: there is nothing to wait for
+			body.Blocked = true
+			broken = cmp.Or(broken, j.ID)
+			continue
+		}
 		edge := deps.Edge{Parent: j.N, Child: journal.Self, On: d.ending(), Broken: j.State.Final()}
 		if f.Edges = append(f.Edges, edge); edge.Broken && broken == "" {
 			broken = j.ID
 		}
 	}
-	body.Blocked = len(f.Edges) > 0
+	body.Blocked = body.Blocked || len(f.Edges) > 0
 	for _, d := range n.Before {
 		j, err := n.dependency(ctx, tx, &d)
+		if ended := n.archived[d.Job]; ended != 0 && errors.Is(err, ErrNoJob) {
+			err = &ConflictError{n.name(), d.Job, fmt.Sprintf("it is %s, and archived; only a job that is blocked "+
+				"can wait for another one", ended)}
+		}
 		if err != nil {
 			return "", err
 		}
@@ -125,6 +141,54 @@ func (n newJob) dependency(ctx context.Context, tx *ledger.Tx, d *Dependency) (p
 	return j, err
 }
 
+// archived returns the states in which those of the jobs that n waits for, or that are to wait, ended which
+// have left the ledger. They cannot change, so this is read before the transaction that enqueues.
+func (s *Service) archived(ctx context.Context, asked []newJob) (ended map[event.JobID]event.State,
+	err error) {
+	var named []event.JobID
+	for _, n := range asked {
+		for _, d := range slices.Concat(n.After, n.Before) {
+			named = append(named, d.Job)
+		}
+	}
+	if s.Archived == nil || len(named) == 0 {
+		return nil, nil
+	}
+	var gone []event.JobID
+	err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
+		for _, id := range named {
+			left, err := past.MayHaveLeft(ctx, tx, id)
+			if err == nil && left {
+				_, left, err = projection.Get(ctx, tx, id)
+				left = !left
+			}
+			if err != nil {
+				return err
+			}
+			if left {
+				gone = append(gone, id)
+			}
+		}
+		return nil
+	})
+	for _, id := range gone {
+		if err != nil {
+			break
+		}
+		var state event.State
+		if state, err = s.Archived(ctx, id); errors.Is(err, ErrNoJob) {
+			err = nil // so the transaction says
+		}
+		if state != 0 {
+			if ended == nil {
+				ended = make(map[event.JobID]event.State)
+			}
+			ended[id] = state
+		}
+	}
+	return ended, err
+}
+
 // mayPrecede returns an error unless j can wait for n: j waits already, or was cancelled because of a job
 // that it waited for, and none of the parents of n waits for j.
 func (n newJob) mayPrecede(ctx context.Context, tx *ledger.Tx, j projection.Job, parents []int64) error {
@@ -137,28 +201,15 @@ func (n newJob) mayPrecede(ctx context.Context, tx *ledger.Tx, j projection.Job,
 		c.Why += "; only a job that is blocked can wait for another one"
 		return c
 	}
-	seen := make(map[int64]bool)
-	for left := maxAncestry; len(parents) > 0; {
-		p := parents[0]
-		parents = parents[1:]
-		if p == j.N {
-			return &ConflictError{n.name(), j.ID, "the new job would wait for it, and it for the new job"}
-		}
-		if p == 0 || seen[p] {
-			continue
-		}
-		seen[p] = true
-		edges, err := deps.Of(ctx, tx, p, left+1)
-		if err != nil {
-			return err
-		}
-		if left -= len(edges); left < 0 {
-			return &ConflictError{n.name(), j.ID,
-				fmt.Sprintf("more than %d dependencies would have to be searched for a cycle", maxAncestry)}
-		}
-		for _, e := range edges {
-			parents = append(parents, e.Parent)
-		}
+	before, known, err := deps.WaitsFor(ctx, tx, parents, j.N, maxAncestry)
+	switch {
+	case err != nil:
+		return err
+	case before:
+		return &ConflictError{n.name(), j.ID, "the new job would wait for it, and it for the new job"}
+	case !known:
+		return &ConflictError{n.name(), j.ID,
+			fmt.Sprintf("more than %d dependencies would have to be searched for a cycle", maxAncestry)}
 	}
 	return nil
 }

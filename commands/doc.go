@@ -46,14 +46,15 @@
 //
 // # Files in reading order
 //
-//	command.go             the commands and their checks; validate.go has the limits
+//	command.go             the commands and their checks; validate.go and internal/check have the limits
 //	decide.go              the rules; stale.go those for a token that is not live; backoff.go
+//	internal/pastclaim     what the events say about a token that is not live
 //	internal/journal       the write path
 //	apply.go, calls.go     one command on one job; the calls by their names
 //	enqueue.go, claim.go   new jobs; jobs for a worker
 //	batch.go               many commands and a claim in one transaction
 //	turn.go                the same in one round trip; internal/burst has how
-//	sweep.go               expired leases
+//	sweep.go               expired leases; internal/upkeep has what else a sweeper does
 //	queue.go, presence.go  pausing queues; worker processes
 //	restore.go, rebuild.go whole ledgers; package load takes histories in
 package commands

@@ -9,6 +9,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"jobledger/commands/internal/check"
 	"jobledger/commands/internal/journal"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -61,7 +62,7 @@ func (e *Enqueue) Check() error {
 	if err := CheckSize("payload", e.Payload); err != nil {
 		return err
 	}
-	if err := checkPriority(e.Priority); err != nil {
+	if err := invalid(check.Priority(e.Priority)); err != nil {
 		return err
 	}
 	switch {
@@ -84,7 +85,7 @@ func (e *Enqueue) Check() error {
 			return err
 		}
 	}
-	if err := checkTags(e.Tags); err != nil {
+	if err := invalid(check.Tags(e.Tags)); err != nil {
 		return err
 	}
 	if err := e.CheckDependencies(); err != nil {
@@ -93,7 +94,7 @@ func (e *Enqueue) Check() error {
 	if err := checkBackoff(e.Backoff); err != nil {
 		return err
 	}
-	return checkRuntime(e.MaxRuntime)
+	return invalid(check.Runtime(e.MaxRuntime))
 }
 
 // Enqueued is the answer to one Enqueue.
@@ -124,13 +125,17 @@ func (s *Service) Enqueue(ctx context.Context, actor string, jobs ...Enqueue) ([
 			return nil, err
 		}
 	}
+	archived, err := s.archived(ctx, asked)
+	if err != nil {
+		return nil, err
+	}
 	var answers []Enqueued
-	err := s.Store.Write(ctx, func(tx *ledger.Tx) error {
+	err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
 		answers = make([]Enqueued, len(jobs))
 		same := make(map[event.JobID]event.JobID)
 		for i, n := range asked {
 			var err error
-			n.same = same
+			n.same, n.archived = same, archived
 			if answers[i], err = enqueue(ctx, tx, actor, n); err != nil {
 				return err
 			}
@@ -184,6 +189,8 @@ type newJob struct {
 	defaults defaults.Spec // of the queue
 	// by the id asked for: jobs of the same call that existed, with another id
 	same map[event.JobID]event.JobID
+	// jobs that have left the ledger, and how they ended
+	archived map[event.JobID]event.State
 }
 
 func (newJob) name() string { return "enqueue" }
@@ -242,7 +249,7 @@ func enqueue(ctx context.Context, tx *ledger.Tx, actor string, n newJob) (Enqueu
 func (n newJob) find(ctx context.Context, tx *ledger.Tx) (j projection.Job, err error) {
 	found := false
 	if n.ID != "" {
-		j, found, err = projection.Get(ctx, tx, n.id)
+		j, found, err = projection.GetUnexpected(ctx, tx, n.id)
 	}
 	if n.Key != "" && !found && err == nil {
 		j, found, err = projection.GetByKey(ctx, tx, n.Queue, n.Key)

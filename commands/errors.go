@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"jobledger/ledger/event"
+	"jobledger/projection"
 )
 
 // Errors that callers branch on.
@@ -53,6 +54,22 @@ func (e *ConflictError) Error() string { return fmt.Sprintf("%s job %s: %s", e.C
 
 // Unwrap returns ErrConflict.
 func (e *ConflictError) Unwrap() error { return ErrConflict }
+
+// MovedOnError means that a job is not as the caller has seen it any more, so that nothing was changed. It
+// unwraps to ErrConflict.
+type MovedOnError struct {
+	Job  projection.Job // as it is
+	Seen int64          // the seq that the caller has seen
+}
+
+// Error says what the job is.
+func (e *MovedOnError) Error() string {
+	return fmt.Sprintf("job %s is %s meanwhile (seq %d, you saw %d): nothing was changed", e.Job.ID, e.Job.State,
+		e.Job.Seq, e.Seen)
+}
+
+// Unwrap returns ErrConflict.
+func (e *MovedOnError) Unwrap() error { return ErrConflict }
 
 // InvalidError is input outside of what is allowed. It unwraps to ErrInvalid.
 type InvalidError struct {

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"jobledger/commands/internal/journal"
+	"jobledger/commands/internal/pastclaim"
 	"jobledger/ledger/event"
-	"jobledger/projection"
 )
 
 // This file exports what the tests of the pure rules need.
@@ -16,7 +16,7 @@ type (
 	Claim        = claim
 	Reclaim      = reclaim
 	Fact         = journal.Fact
-	PastClaim    = pastClaim
+	PastClaim    = pastclaim.Claim
 )
 
 var (
@@ -30,11 +30,6 @@ var (
 // NewJob returns the action of enqueuing e as a job with this id.
 func NewJob(e *Enqueue, id event.JobID, salt []byte) Action {
 	return newJob{Enqueue: e, id: id, salt: salt}
-}
-
-// Add takes the next event of the job j into account, for a token and a command.
-func (p *pastClaim) Add(e event.Event, token, command string, j projection.Job) {
-	p.add(e, token, command, j)
 }
 
 // While returns c for a job whose last command may still run until then.

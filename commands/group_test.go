@@ -158,7 +158,7 @@ func TestLimitPerGroupBoundsClaims(t *testing.T) {
 // TestGroupsAnyCommands lets two stores enqueue, claim, end, move and limit jobs of groups at random, and
 // then judges every claim by the rules, from the events alone.
 func TestGroupsAnyCommands(t *testing.T) {
-	for seed := range ledgertest.Size(2, 4, 60) {
+	for seed := range ledgertest.Size(2, 2, 60) {
 		q := newQueue(t)
 		second := commandstest.On(t, ledgertest.OpenAt(t, q.Store.DSN()))
 		random := rand.New(rand.NewPCG(7, uint64(seed))) // #nosec G404 -- a test

@@ -214,7 +214,7 @@ func TestImportRoundTripOfBadNight(t *testing.T) {
 // TestImportRoundTripOfRandomHistories runs the round trip on random histories that use every feature of a
 // ledger.
 func TestImportRoundTripOfRandomHistories(t *testing.T) {
-	for seed := range ledgertest.Size(3, 5, 10) {
+	for seed := range ledgertest.Size(3, 3, 10) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			d := dice(seed + 1)
 			store := anyHistory(t, &d, 60+d.roll(150))

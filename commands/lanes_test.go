@@ -14,6 +14,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
+	"jobledger/projection/claims"
 )
 
 // TestClaimSeesChangesOfOtherProcesses alternates two programs, each of which queues and moves jobs and
@@ -52,7 +53,7 @@ func TestClaimSeesChangesOfOtherProcesses(t *testing.T) {
 				*from = slices.Delete(*from, i, i+1)
 				return j, true
 			}
-			claims, taken := 0, 0
+			checked, taken := 0, 0
 			for i := range 300 {
 				what, s := random.IntN(14), both[random.IntN(2)]
 				if apart {
@@ -109,12 +110,12 @@ func TestClaimSeesChangesOfOtherProcesses(t *testing.T) {
 				case 9:
 					now = now.Add(time.Duration(random.IntN(3000)) * time.Millisecond)
 				default:
-					claims++
-					want := projection.Want{Queues: []string{pick(queues...), pick(queues...)}, Version: pick("", "v1")}
+					checked++
+					want := claims.Want{Queues: []string{pick(queues...), pick(queues...)}, Version: pick("", "v1")}
 					most := 1 + random.IntN(4)
 					var expected []projection.Job
 					err := snapshot.Read(t.Context(), func(tx *ledger.Tx) (err error) {
-						search, err := projection.Seek(t.Context(), tx, want, now, most)
+						search, err := claims.Seek(t.Context(), tx, want, now, most)
 						if err != nil {
 							return err
 						}
@@ -136,8 +137,8 @@ func TestClaimSeesChangesOfOtherProcesses(t *testing.T) {
 				}
 			}
 			q.Verify()
-			if claims < 50 || taken < 30 {
-				t.Errorf("%d claims took %d jobs: too few to prove anything", claims, taken)
+			if checked < 50 || taken < 30 {
+				t.Errorf("%d claims took %d jobs: too few to prove anything", checked, taken)
 			}
 		})
 	}

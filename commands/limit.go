@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 	"unicode"
 
 	"jobledger/commands/internal/journal"
@@ -69,32 +68,8 @@ func (s *Service) setLimit(ctx context.Context, actor string, b *event.QueueLimi
 }
 
 func checkLimit(s limit.Spec) error {
-	if s.Running < 0 || s.Running > event.MaxRunning {
-		return &InvalidError{"running", fmt.Sprint(s.Running), "0 to 1000000"}
-	}
-	if s.PerGroup < 0 || s.PerGroup > event.MaxRunning {
-		return &InvalidError{"per_group", fmt.Sprint(s.PerGroup), "0 to 1000000"}
-	}
-	if s.Ageing < 0 || s.Ageing > event.MaxRatePer || s.Ageing != s.Ageing.Truncate(time.Microsecond) {
-		return &InvalidError{"ageing", s.Ageing.String(), "up to 31 days, in whole microseconds"}
-	}
-	if err := checkRate("", s.Rate); err != nil {
-		return err
-	}
-	return checkRate("group_", s.PerGroupRate)
-}
-
-// checkRate checks a rate; the names of its fields begin with prefix.
-func checkRate(prefix string, r limit.Rate) error {
-	switch {
-	case r.N < 0 || r.N > event.MaxRunning:
-		return &InvalidError{prefix + "rate", fmt.Sprint(r.N), "0 to 1000000"}
-	case r.Per < 0 || r.Per > event.MaxRatePer || r.Per != r.Per.Truncate(time.Microsecond):
-		return &InvalidError{prefix + "rate_per", r.Per.String(), "up to 31 days, in whole microseconds"}
-	case (r.N > 0) != (r.Per > 0):
-		return &InvalidError{prefix + "rate_per", r.Per.String(), "a time with a rate, and none without"}
-	case r.Burst < 0 || r.Burst > event.MaxRunning || r.Burst > 0 && r.N == 0:
-		return &InvalidError{prefix + "burst", fmt.Sprint(r.Burst), "0 to 1000000 with a rate, and none without"}
+	if field, got, allowed := s.Wrong(); field != "" {
+		return &InvalidError{field, got, allowed}
 	}
 	return nil
 }

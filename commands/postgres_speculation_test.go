@@ -1,6 +1,7 @@
 package commands_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 func TestPostgresClaimAfterAFullClaim(t *testing.T) {
 	t.Parallel()
 	const limit = 2
+	quick := []string{"another one takes them", "one that is more urgent", "the queue is paused"}
 	later := time.Now().Add(time.Hour)
 	for name, test := range map[string]struct {
 		change func(t *testing.T, mine, other *commands.Service, ids []event.JobID)
@@ -55,6 +57,9 @@ func TestPostgresClaimAfterAFullClaim(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if !slices.Contains(quick, name) {
+				ledgertest.Slow(t)
+			}
 			dsn := ledgertest.Postgres(t)
 			mine := &commands.Service{Store: ledgertest.OpenAt(t, dsn)}
 			other := &commands.Service{Store: ledgertest.OpenAt(t, dsn)}

@@ -264,6 +264,7 @@ func (l *clients) until(more func() bool) {
 // Connections break at every tenth COMMIT, before it or after it. Nothing that was acknowledged is lost, and
 // nothing is done twice.
 func TestPostgresCommitsAreCutUnderLoad(t *testing.T) {
+	ledgertest.Slow(t)
 	dsn := ledgertest.Postgres(t)
 	c, through := commandstest.NewCutter(t, dsn)
 	stores := []*ledger.Store{ledgertest.OpenAt(t, through), ledgertest.OpenAt(t, through),
@@ -283,7 +284,8 @@ func TestPostgresCommitsAreCutUnderLoad(t *testing.T) {
 }
 
 func loadFor(t *testing.T) time.Duration {
-	return ledgertest.SoakFor(t, 2*time.Second, time.Second, 10*time.Second)
+	standard := ledgertest.Size(time.Second, time.Second, 2*time.Second)
+	return ledgertest.SoakFor(t, standard, time.Second, 10*time.Second)
 }
 
 // A server that is stopped or killed and restarted costs its callers only time.

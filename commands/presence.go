@@ -34,7 +34,7 @@ func (s *Service) WorkerStopped(ctx context.Context, w event.Worker) error {
 }
 
 func (s *Service) recordWorker(ctx context.Context, w event.Worker, body event.Body) error {
-	if err := checkWorker(w); err != nil {
+	if err := CheckWorker(w); err != nil {
 		return err
 	}
 	return s.Store.Write(ctx, func(tx *ledger.Tx) error {

@@ -7,19 +7,19 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/failpoint"
-	"jobledger/projection/audit"
+	"jobledger/projection/rebuild"
 )
 
 // Rebuild derives the projection from the events again, and records what that changed. It finds the
 // differences while others keep writing, and repairs only these in one transaction; if a whole table is
 // missing, all is done in that.
-func (s *Service) Rebuild(ctx context.Context, actor string) (report audit.Rebuilt, err error) {
+func (s *Service) Rebuild(ctx context.Context, actor string) (report rebuild.Report, err error) {
 	if err := CheckActor(actor); err != nil {
 		return report, err
 	}
-	var plan *audit.RebuildPlan
+	var plan *rebuild.Plan
 	err = s.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		plan, err = audit.PlanRebuild(ctx, tx)
+		plan, err = rebuild.New(ctx, tx)
 		return err
 	})
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
-	"jobledger/projection/audit"
+	"jobledger/projection/rebuild"
 )
 
 // TestRebuildWhileWorkersGoOn: a rebuild includes what happens between its plan and its application, to jobs
@@ -32,9 +32,9 @@ snoozes, max_attempts, max_runtime, worker,
 		lease_token, claimed_at, heartbeat_at, lease_expires_at, end_by, finished_at, error_code, more
 FROM jobs WHERE n = ?`, jobs[11].N)
 
-	var plan *audit.RebuildPlan
+	var plan *rebuild.Plan
 	err := q.Store.Read(t.Context(), func(tx *ledger.Tx) (err error) {
-		plan, err = audit.PlanRebuild(t.Context(), tx)
+		plan, err = rebuild.New(t.Context(), tx)
 		return err
 	})
 	if err != nil {
@@ -55,7 +55,7 @@ FROM jobs WHERE n = ?`, jobs[11].N)
 	}
 	q.exec(`UPDATE queues SET paused = 1`)
 
-	var r audit.Rebuilt
+	var r rebuild.Report
 	err = q.Store.Write(t.Context(), func(tx *ledger.Tx) (err error) {
 		r, err = plan.Apply(t.Context(), tx)
 		return err

@@ -8,7 +8,6 @@ import (
 	"jobledger/commands/internal/journal"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
-	"jobledger/ledger/failpoint"
 	"jobledger/ledger/proof"
 	"jobledger/ledger/tree"
 	"jobledger/projection"
@@ -86,57 +85,15 @@ func (s *Service) seal(ctx context.Context, actor, reason string,
 // Seal adds the blocks that are missing and a seal of all events, and returns that. If the last seal is of
 // these events already, it returns the last one. Errors: ErrNotSealing; ledger.ErrDamaged if what is stored
 // is not the hash of its events.
-func (s *Service) Seal(ctx context.Context) (seal ledger.Seal, err error) {
+func (s *Service) Seal(ctx context.Context) (seal tree.Seal, err error) {
 	now, err := projection.ReadSealing(ctx, s.Store)
-	if err == nil && !now.On {
-		err = ErrNotSealing
+	switch {
+	case err != nil:
+		return seal, err
+	case !now.On:
+		return seal, ErrNotSealing
 	}
-	if err == nil {
-		_, err = tree.Extend(ctx, s.Store, 0, nil)
-	}
-	for err == nil {
-		err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
-			t, err := tree.New(ctx, tx, nil)
-			if err == nil {
-				seal.Size = t.Size()
-				seal.Root, err = t.Root(ctx, seal.Size)
-			}
-			return err
-		})
-		if err != nil {
-			return seal, err
-		}
-		failpoint.Hit("rooted")
-		done := false
-		err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
-			done = false
-			last, _, err := tx.LastSeal(ctx)
-			switch {
-			case err != nil:
-				return err
-			case last.Size > seal.Size && last.Size < tx.Next(): // another was faster, and later events are sealed
-				return nil
-			case last.Size == seal.Size && last.Root != seal.Root:
-				return fmt.Errorf("%w: seal %d of %d events is not that of these events", ledger.ErrDamaged, last.N,
-					last.Size)
-			case last.Size != seal.Size:
-				if err := tx.AppendSeal(ctx, seal); err != nil {
-					return err
-				}
-				failpoint.Hit("seal")
-			}
-			done = true
-			seal.N, seal.At = max(last.N, 1), tx.At()
-			if last.Size == seal.Size {
-				seal = last
-			}
-			return nil
-		})
-		if err == nil && done {
-			return seal, nil
-		}
-	}
-	return seal, err
+	return tree.SealAll(ctx, s.Store)
 }
 
 func checkSealing(b *event.Sealing) error {

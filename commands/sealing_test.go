@@ -38,7 +38,7 @@ func rootOf(t testing.TB, s *ledger.Store, size int64) (root proof.Hash, of int6
 func blocksOf(t testing.TB, s *ledger.Store) (n int64) {
 	t.Helper()
 	err := s.Read(t.Context(), func(tx *ledger.Tx) (err error) {
-		n, err = tx.BlockCount(t.Context())
+		n, err = tree.BlockCount(t.Context(), tx)
 		return err
 	})
 	if err != nil {

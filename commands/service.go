@@ -1,17 +1,24 @@
 package commands
 
 import (
+	"context"
 	"crypto/rand"
 
 	"github.com/oklog/ulid/v2"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // Service carries out commands on a ledger. It is safe for concurrent use.
 type Service struct {
 	Store *ledger.Store
 	NewID func() string // ULIDs for jobs and tokens; nil: random, and increasing within a millisecond
+
+	// Archived returns the state in which a job ended that has left the ledger, or ErrNoJob, such as the
+	// function that archive.Ends returns; nil: jobs do not wait for any that has left. It is called for jobs
+	// that others are to wait for.
+	Archived func(ctx context.Context, id event.JobID) (event.State, error)
 
 	// Staging declares that nothing else uses the ledger, and that it is removed when an Import or a Replay
 	// fails. These then write in many transactions, so that the -wal file stays small, and without guards until

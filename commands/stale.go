@@ -5,30 +5,20 @@ import (
 	"fmt"
 
 	"jobledger/commands/internal/journal"
+	"jobledger/commands/internal/pastclaim"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
 )
-
-// pastClaim is what the events of a job say about a token that is not live.
-type pastClaim struct {
-	Claim   *event.Event // where the token was given; nil: never to this job
-	Ending  *event.Event // how that claim ended; nil while it has not
-	Latest  bool         // no later claim was made
-	Stopped bool         // the end of its command is recorded
-	Waits   bool         // the job was retried and waits for that, unchanged since
-	Refused bool         // the same command with this token was refused and recorded before
-	Salt    []byte       // of the job's digests; nil once erased
-}
 
 // decideStale returns what follows from an owner's command with a token that is not live. It is pure.
 //
 // A command that repeats the ending of its claim, with the same content, gives no error and no fact: it was
 // answered before, and the answer was lost. Everything else is a RefusedError, with the fact of the refusal
 // unless that is recorded already; a fact without a body is none.
-func decideStale(j projection.Job, past pastClaim, c ownerCommand) (journal.Fact, error) {
+func decideStale(j projection.Job, past pastclaim.Claim, c ownerCommand) (journal.Fact, error) {
 	if past.Ending != nil && sameEnding(*past.Ending, past.Salt, c) {
-		return journal.Fact{}, checkOwner(c, j, past.Claim.Worker)
+		return journal.Fact{}, checkOwner(c, j, past.Given.Worker)
 	}
 	token, _ := c.credentials()
 	refused := &RefusedError{Command: c.name(), Job: j.ID, Token: token}
@@ -44,15 +34,15 @@ func decideStale(j projection.Job, past pastClaim, c ownerCommand) (journal.Fact
 		}
 	}
 	f := journal.Fact{Job: j, Body: body, Token: token}
-	if past.Claim != nil {
-		f.Worker, f.Attempt = past.Claim.Worker, past.Claim.Attempt
+	if past.Given != nil {
+		f.Worker, f.Attempt = past.Given.Worker, past.Given.Attempt
 	}
 	return f, refused
 }
 
 // whyRefused says why a token is not live, in words and as the sentinel that callers branch on.
-func whyRefused(past pastClaim) (string, error) {
-	if past.Claim == nil {
+func whyRefused(past pastclaim.Claim) (string, error) {
+	if past.Given == nil {
 		return "this token was never given for it", ErrLeaseLost
 	}
 	if past.Ending == nil { // cannot be while the token is not live
@@ -108,7 +98,7 @@ func sameCode(a, b *int) bool {
 // c.
 func applyStale(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c ownerCommand) error {
 	token, _ := c.credentials()
-	past, err := readPastClaim(ctx, tx, j, token, c.name())
+	past, err := pastclaim.Read(ctx, tx, j, token, c.name())
 	if err != nil {
 		return err
 	}
@@ -121,41 +111,4 @@ func applyStale(ctx context.Context, tx *ledger.Tx, actor string, j projection.J
 		return err
 	}
 	return answer
-}
-
-// pastKinds are the kinds that readPastClaim needs: not the heartbeats, of which there may be many.
-var pastKinds = []event.Kind{event.KindClaimed, event.KindSucceeded, event.KindFailed,
-	event.KindReleased, event.KindReclaimed, event.KindCancelled, event.KindRefused,
-	event.KindRetried, event.KindTakenOver, event.KindStopped}
-
-func readPastClaim(ctx context.Context, tx *ledger.Tx, j projection.Job, token, command string) (
-	past pastClaim, err error) {
-	for e, err := range tx.Events(ctx, ledger.Filter{Job: j.N, Kinds: pastKinds}) {
-		if err != nil {
-			return past, err
-		}
-		past.add(e, token, command, j)
-	}
-	past.Salt, _, _, err = tx.Body(ctx, j.N)
-	return past, err
-}
-
-// add takes in the job's next event.
-func (p *pastClaim) add(e event.Event, token, command string, j projection.Job) {
-	switch kind := e.Kind(); {
-	case kind == event.KindClaimed && e.Token == token:
-		p.Claim, p.Latest = &e, true
-	case kind == event.KindClaimed:
-		p.Latest = false
-	case kind == event.KindTakenOver && e.Token == token:
-		p.Claim = &e
-	case kind == event.KindStopped && e.Token == token:
-		p.Stopped = true
-	case kind == event.KindRetried && e.Seq == j.Seq:
-		p.Waits = !e.Body.(*event.Retried).RunAt.IsZero()
-	case kind == event.KindRefused && e.Token == token:
-		p.Refused = p.Refused || e.Body.(*event.Refused).Command == command
-	case kind.EndsClaim() && p.Claim != nil && e.Attempt == p.Claim.Attempt:
-		p.Ending = &e
-	}
 }

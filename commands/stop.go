@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"jobledger/commands/internal/journal"
+	"jobledger/commands/internal/pastclaim"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -38,10 +39,10 @@ func (c ReportStop) decide(j projection.Job, _ time.Time) (journal.Fact, error) 
 
 // decideStop returns what follows from c, in order: that the command has ended and, where the job was
 // retried and waits for just that, that it runs now. It is pure.
-func decideStop(j projection.Job, past pastClaim, c ReportStop, at time.Time) ([]journal.Fact, error) {
+func decideStop(j projection.Job, past pastclaim.Claim, c ReportStop, at time.Time) ([]journal.Fact, error) {
 	why := ""
 	switch {
-	case past.Claim == nil:
+	case past.Given == nil:
 		return nil, &ConflictError{c.name(), j.ID, "this token was never given for it"}
 	case past.Stopped:
 		return nil, errNoChange
@@ -56,7 +57,7 @@ func decideStop(j projection.Job, past pastClaim, c ReportStop, at time.Time) ([
 	}
 	stopped := &event.Stopped{ExitCode: c.ExitCode, Signal: c.Signal, Why: why}
 	facts := []journal.Fact{{Job: j, Body: stopped, Token: c.Token,
-		Worker: past.Claim.Worker, Attempt: past.Claim.Attempt}}
+		Worker: past.Given.Worker, Attempt: past.Given.Attempt}}
 	if past.Latest && past.Waits && j.State == event.Queued && j.RunAt.After(at) {
 		body := &event.Rescheduled{RunAt: at, Priority: j.Priority, Reason: "its last command has ended"}
 		facts = append(facts, journal.Fact{Job: j, Body: body})
@@ -67,7 +68,7 @@ func decideStop(j projection.Job, past pastClaim, c ReportStop, at time.Time) ([
 // applyStop reads what became of the token's claim, decides, and records what follows.
 func applyStop(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c ReportStop) (
 	projection.Job, error) {
-	past, err := readPastClaim(ctx, tx, j, c.Token, c.name())
+	past, err := pastclaim.Read(ctx, tx, j, c.Token, c.name())
 	if err != nil {
 		return j, err
 	}

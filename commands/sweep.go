@@ -9,13 +9,10 @@ import (
 	"slices"
 	"time"
 
-	"jobledger/commands/internal/journal"
+	"jobledger/commands/internal/upkeep"
 	"jobledger/ledger"
 	"jobledger/ledger/failpoint"
-	"jobledger/ledger/tree"
 	"jobledger/projection"
-	"jobledger/projection/deps"
-	"jobledger/projection/keyframe"
 )
 
 // Sweeper reclaims jobs whose lease has expired. It reclaims a lease only if token and lease end are
@@ -101,7 +98,9 @@ func (w *Sweeper) Sweep(ctx context.Context) (SweepReport, error) {
 			for _, n := range slices.Sorted(maps.Keys(bad)) {
 				errs = append(errs, bad[n])
 			}
-			errs = append(errs, w.resolve(ctx), w.extend(ctx), w.seal(ctx), w.trim(ctx), w.also(ctx))
+			store := w.Service.Store
+			errs = append(errs, upkeep.Resolve(ctx, store, w.Actor, w.pause()), upkeep.AddKeyframes(ctx, store),
+				w.seal(ctx), upkeep.TrimWAL(ctx, store), w.also(ctx))
 			return report, errors.Join(errs...)
 		}
 		failpoint.Hit("looked")
@@ -124,79 +123,21 @@ func (w *Sweeper) Sweep(ctx context.Context) (SweepReport, error) {
 	}
 }
 
-// resolve carries on with the jobs that have more waiting for them than one transaction resolves.
-func (w *Sweeper) resolve(ctx context.Context) error {
-	for {
-		left := false
-		err := w.Service.Store.Peek(ctx, func(tx *ledger.Tx) error {
-			found, err := deps.Pending(ctx, tx, 1)
-			left = len(found) > 0
-			return err
-		})
-		if err == nil && left {
-			err = w.Service.Store.Write(ctx, func(tx *ledger.Tx) error {
-				return journal.ResolveNext(ctx, tx, w.Actor, journal.ResolvedBySweeper)
-			})
-		}
-		if err != nil {
-			return fmt.Errorf("sweep: dependencies: %w", err)
-		}
-		if !left {
-			return nil
-		}
-		failpoint.Hit("resolved")
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(w.pause()):
-		}
-	}
-}
-
-// extend adds the keyframes that are due. A sweeper does it because no command that changes a job should.
-// What is damaged ends the keyframes, which are a cache, and not the sweep; verify names it.
-func (w *Sweeper) extend(ctx context.Context) error {
-	if _, err := keyframe.Extend(ctx, w.Service.Store, keyframe.Every); err != nil &&
-		!errors.Is(err, ledger.ErrDamaged) {
-		return fmt.Errorf("sweep: keyframes: %w", err)
-	}
-	return nil
-}
-
-// sealEvery is how often a sweeper adds the blocks that are missing, where sealing is on.
-const sealEvery = time.Minute
-
-// seal adds blocks of the hash tree that are missing, if sealing is on and it did not look of late. As with
-// keyframes, what is damaged does not end the sweep.
+// seal adds blocks of the hash tree that are missing, if it did not look of late.
 func (w *Sweeper) seal(ctx context.Context) error {
 	if !w.sealed.IsZero() && time.Since(w.sealed) < sealEvery {
 		return nil
 	}
 	w.sealed = time.Now()
-	now, err := projection.ReadSealing(ctx, w.Service.Store)
-	switch {
-	case err != nil || !now.On:
-	case w.SealStep < 0:
-		_, err = tree.Extend(ctx, w.Service.Store, 0, nil)
-	default:
-		var more bool
-		if more, err = tree.Step(ctx, w.Service.Store, int64(cmp.Or(w.SealStep, 1<<15)), nil); more {
-			w.sealed = time.Time{}
-		}
+	more, err := upkeep.Seal(ctx, w.Service.Store, int64(cmp.Or(w.SealStep, 1<<15)))
+	if more {
+		w.sealed = time.Time{}
 	}
-	if err != nil && !errors.Is(err, ledger.ErrDamaged) {
-		return fmt.Errorf("sweep: blocks: %w", err)
-	}
-	return nil
+	return err
 }
 
-// trim empties a -wal file that a long read let grow, since an idle ledger has no writer that would.
-func (w *Sweeper) trim(ctx context.Context) error {
-	if _, err := w.Service.Store.TrimWAL(ctx); err != nil {
-		return fmt.Errorf("sweep: -wal file: %w", err)
-	}
-	return nil
-}
+// sealEvery is how often a sweeper adds the blocks that are missing, where sealing is on.
+const sealEvery = time.Minute
 
 func (w *Sweeper) also(ctx context.Context) error {
 	if w.Also == nil {

@@ -22,7 +22,7 @@ func (c TakeOver) check() error {
 	if err := checkCredentials(c); err != nil {
 		return err
 	}
-	if err := checkWorker(c.Process); err != nil {
+	if err := CheckWorker(c.Process); err != nil {
 		return err
 	}
 	return CheckLease(c.Lease)

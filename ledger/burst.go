@@ -12,6 +12,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/ledger/failpoint"
 	"jobledger/ledger/internal/engine"
+	"jobledger/ledger/internal/row"
 )
 
 // Burst is a write transaction that is sent to a database server as a whole, in one round trip, so that the
@@ -134,8 +135,8 @@ func (tx *Tx) Knows(w event.Worker, names ...string) bool {
 
 // RowsOf returns the rows of a as if its query was read in tx.
 func (tx *Tx) RowsOf(ctx context.Context, a Answer) (*Rows, error) {
-	rows, row, err := a.Read()
-	return tx.session.RowsOf(ctx, rows, row, err)
+	rows, into, err := a.Read()
+	return tx.session.RowsOf(ctx, rows, into, err)
 }
 
 // EventRow is what the table events has of an event besides its place, time and process, with the numbers
@@ -144,11 +145,11 @@ type EventRow struct{ Ulid, Attempt, From, To, Digest, Data any }
 
 // EventRowOf returns the row of e as Append would write it.
 func (tx *Tx) EventRowOf(ctx context.Context, e event.Event) (EventRow, error) {
-	row, err := tx.rowOf(ctx, &e)
-	return EventRow{row[7], row[8], row[9], row[10], row[11], row[12]}, err
+	v, err := tx.rowOf(ctx, &e)
+	return EventRow{v[7], v[8], v[9], v[10], v[11], v[12]}, err
 }
 
-const storedEvents = `SELECT ` + eventColumns + ` FROM events e WHERE e.pos > ? AND e.pos <= ? ORDER BY e.pos`
+const storedEvents = `SELECT ` + row.Columns + ` FROM events e WHERE e.pos > ? AND e.pos <= ? ORDER BY e.pos`
 
 // CheckEvents returns ErrDamaged unless the events after base are these, as Append would have written them.
 func (tx *Tx) CheckEvents(ctx context.Context, base int64, events []event.Event) error {
@@ -167,7 +168,7 @@ func (tx *Tx) CheckEvents(ctx context.Context, base int64, events []event.Event)
 		}
 		for c, value := range rows.Values() {
 			if !SameValue(value, want[c]) {
-				return fmt.Errorf("%w: event %d: %s is %v instead of %v", ErrDamaged, events[i].Pos, eventNames[c],
+				return fmt.Errorf("%w: event %d: %s is %v instead of %v", ErrDamaged, events[i].Pos, row.Names[c],
 					value, want[c])
 			}
 		}

@@ -12,9 +12,9 @@
 //
 // Files in reading order:
 //
-//   - open.go, store.go, readers.go, group_commit.go, burst.go, nested.go, tx.go, watch.go: a Store, its
-//     commit loop, transactions, notifications
-//   - events.go, rowdecode.go, scan.go, pages.go, prefetch.go: appending and reading events
+//   - open.go, store.go, readers.go, group_commit.go, burst.go, nested.go, tx.go, unsent.go, watch.go: a
+//     Store, its commit loop, transactions, notifications
+//   - events.go, scan.go, complete.go, pages.go, internal/row: appending and reading events
 //   - dictionary.go, bodies.go, digest.go, erase.go, remove.go: the other tables, and what leaves
 //   - session.go, txcache.go: statements, and what survives a transaction
 //   - check.go, maintain.go, inspect.go: checks, repair, copies, and a ledger seen from outside

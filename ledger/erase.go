@@ -5,6 +5,31 @@ import "context"
 const bodiesOfJob = `FROM bodies
 WHERE pos = ?1 OR pos IN (SELECT pos FROM events WHERE job = ?1 AND kind IN (4, 32))`
 
+// EraseBodiesAt removes the bodies of the events at these positions, as EraseBodies does, and calls also,
+// which removes more that is to be overwritten.
+func (tx *Tx) EraseBodiesAt(ctx context.Context, positions []int64, also func() error) (count, bytes int64,
+	err error) {
+	for _, pos := range positions {
+		salt, body, ok, err := tx.Body(ctx, pos)
+		if err != nil {
+			return 0, 0, err
+		}
+		if ok || salt != nil {
+			count++
+			bytes += int64(len(body))
+		}
+	}
+	err = tx.session.WithSecureDelete(func() error {
+		for _, pos := range positions {
+			if _, err := tx.Exec(`DELETE FROM bodies WHERE pos = ?`, pos); err != nil {
+				return err
+			}
+		}
+		return also()
+	})
+	return count, bytes, err
+}
+
 // EraseBodies removes the payloads of job n with its salt, and all of its results, and returns how many that
 // were and their bytes. What they leave free in the ledger's file is overwritten; Store.Checkpoint then takes
 // them out of the -wal file too.

@@ -11,10 +11,11 @@ import (
 
 	"jobledger/ledger/event"
 	"jobledger/ledger/internal/engine"
+	"jobledger/ledger/internal/row"
 )
 
 var insertEvent = engine.NewOrderedInsert("events",
-	engine.Types{"ulid": engine.Text, "digest": engine.Bytes, "data": engine.JSON}, eventNames[:]...)
+	engine.Types{"ulid": engine.Text, "digest": engine.Bytes, "data": engine.JSON}, row.Names[:]...)
 
 // Next returns the pos that the next appended event must have.
 func (tx *Tx) Next() int64 { return tx.tail + 1 }
@@ -40,11 +41,11 @@ func (tx *Tx) append(ctx context.Context, e *event.Event) error {
 	if e.Pos != tx.tail+1 || at < tx.tailAt {
 		return fmt.Errorf("%w: event %d at %s after event %d", ErrConflict, e.Pos, event.FormatTime(e.At), tx.tail)
 	}
-	row, err := tx.rowOf(ctx, e)
+	values, err := tx.rowOf(ctx, e)
 	if err != nil {
 		return err
 	}
-	err = tx.Insert(insertEvent, row[:]...)
+	err = tx.Insert(insertEvent, values[:]...)
 	if errors.Is(err, engine.ErrConstraint) {
 		return fmt.Errorf("%w: event %d, seq %d of job %d: %w", ErrConflict, e.Pos, e.Seq, e.N, err)
 	}
@@ -55,15 +56,15 @@ func (tx *Tx) append(ctx context.Context, e *event.Event) error {
 	return err
 }
 
-// rowOf returns e as the table has it, in the order of eventNames.
-func (tx *Tx) rowOf(ctx context.Context, e *event.Event) (row [len(eventNames)]any, err error) {
+// rowOf returns e as the table has it, in the order of row.Names.
+func (tx *Tx) rowOf(ctx context.Context, e *event.Event) (values [len(row.Names)]any, err error) {
 	actor, err := tx.Name(ctx, e.Actor)
 	if err != nil {
-		return row, err
+		return values, err
 	}
 	worker, err := tx.Worker(ctx, e.Worker)
 	if err != nil {
-		return row, err
+		return values, err
 	}
 	kind := e.Kind()
 	var ulid any
@@ -181,9 +182,6 @@ func (f Filter) where() (string, []any) {
 	return " WHERE " + strings.Join(terms, " AND "), args
 }
 
-const eventColumns = `e.pos, e.job, e.seq, e.kind, e.at, e.actor, e.worker, e.ulid, e.attempt, ` +
-	`e.from_state, e.to_state, e.digest, e.data`
-
 // Events yields the events that f selects in the order of pos. An error ends the sequence.
 func (tx *Tx) Events(ctx context.Context, f Filter) iter.Seq2[event.Event, error] {
 	return tx.eventsAfter(ctx, f, make(claims))
@@ -193,7 +191,7 @@ func (tx *Tx) Events(ctx context.Context, f Filter) iter.Seq2[event.Event, error
 func (tx *Tx) eventsAfter(ctx context.Context, f Filter, known claims) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		where, args := f.where()
-		query := `SELECT ` + eventColumns + ` FROM events e` + where
+		query := `SELECT ` + row.Columns + ` FROM events e` + where
 		if f.ByJob {
 			query += ` ORDER BY e.job, e.seq` // as the index has them: nothing is sorted
 		} else {
@@ -241,17 +239,17 @@ const maxClaims = 100_000
 
 func (tx *Tx) scan(ctx context.Context, rows *Rows, known claims) (event.Event, error) {
 	var e event.Event
-	r := readRecord(rows.Values())
-	err := tx.event(ctx, &r, &e)
+	r := row.Read(rows.Values())
+	err := r.Decode(ctx, tx, &e)
 	if err != nil {
-		return e, &EventError{r.pos, err}
+		return e, &EventError{r.Pos, err}
 	}
 	if e.N == 0 {
 		return e, nil
 	}
 	c, ok := known[e.N]
 	if e.Kind() == event.KindEnqueued {
-		c, ok = latestClaim{id: event.JobID(r.ulid)}, true
+		c, ok = latestClaim{id: event.JobID(r.ULID)}, true
 	}
 	filteredOut := e.Attempt > c.attempt && !e.Kind().StoresToken() // its claim was
 	if !ok || filteredOut {
@@ -261,10 +259,10 @@ func (tx *Tx) scan(ctx context.Context, rows *Rows, known claims) (event.Event, 
 	}
 	switch e.Kind() {
 	case event.KindClaimed:
-		c.attempt, c.token = e.Attempt, r.ulid
+		c.attempt, c.token = e.Attempt, r.ULID
 		e.Token = c.token
 	case event.KindRefused, event.KindStopped:
-		e.Token = r.ulid
+		e.Token = r.ULID
 	default:
 		if e.Attempt != 0 && e.Attempt == c.attempt {
 			e.Token = c.token

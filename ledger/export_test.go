@@ -8,6 +8,7 @@ import (
 
 	"jobledger/ledger/event"
 	"jobledger/ledger/internal/postgres"
+	"jobledger/ledger/internal/row"
 	"jobledger/ledger/internal/sqlite"
 )
 
@@ -43,7 +44,7 @@ const MaxClaims = maxClaims
 
 // EventsKnowing is Tx.Events after a read that has already met this many other jobs.
 func (tx *Tx) EventsKnowing(ctx context.Context, others int) (list []event.Event, err error) {
-	rows, err := tx.Query(ctx, `SELECT `+eventColumns+` FROM events e ORDER BY e.pos`)
+	rows, err := tx.Query(ctx, `SELECT `+row.Columns+` FROM events e ORDER BY e.pos`)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -165,6 +166,7 @@ func (s *Store) attempt(
 	}
 	s.writer.dictionary.keep()
 	s.cache.committed(tx.base, tx.tail)
+	s.written.Store(tx.tail)
 	if s.noDeps = 0; tx.waits != nil && !*tx.waits {
 		s.noDeps = tx.tail
 	}
@@ -208,7 +210,7 @@ func (s *Store) runOptimistic(tx *Tx, group []grouped) ([]grouped, error) {
 			if i == maxGroup || time.Since(start) > s.groupTime {
 				break
 			}
-			r := s.nextWaiting()
+			r := s.nextComing(start)
 			if r == nil {
 				break
 			}
@@ -245,6 +247,27 @@ func (tx *Tx) run(r *request) error {
 		err = tx.fn.err
 	}
 	return err
+}
+
+// maxGather is how long a transaction waits for functions that Coming announces.
+const maxGather = 2 * time.Millisecond
+
+// nextComing is nextWaiting that lets those who are about to call Write do it first, as Coming says.
+func (s *Store) nextComing(start time.Time) *request {
+	r := s.nextWaiting()
+	if r != nil || s.Coming == nil {
+		return r
+	}
+	for fruitless := 0; fruitless < 2 && time.Since(start) < maxGather; fruitless++ {
+		if s.Coming() > 0 {
+			fruitless = 0
+		}
+		runtime.Gosched()
+		if r = s.nextWaiting(); r != nil {
+			return r
+		}
+	}
+	return nil
 }
 
 // nextWaiting takes the next request whose caller still waits; nil if there is none now.

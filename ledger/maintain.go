@@ -25,6 +25,11 @@ func (s *Store) Checkpoint(ctx context.Context) (whole bool, err error) {
 // nothing.
 func (s *Store) TrimWAL(ctx context.Context) (trimmed bool, err error) { return s.engine.TrimWAL(ctx) }
 
+// MoveWAL moves what is in the -wal file into the ledger's file, without keeping a writer waiting: one that
+// changes many pages one transaction after another calls it between these, so that others need not do it with
+// one of their commits. With PostgreSQL it does nothing.
+func (s *Store) MoveWAL(ctx context.Context) error { return s.engine.MoveWAL(ctx) }
+
 // FreePages gives up to so many free pages of the ledger's file back to the system, in a short transaction,
 // and returns how many are left. It does nothing to a file that was made before files could shrink: migrate
 // --compact makes it one that can. With PostgreSQL it does nothing.

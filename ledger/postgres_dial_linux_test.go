@@ -21,6 +21,7 @@ import (
 // replaced by another one. A relay that stops reading needs no rights over the machine's network, and looks
 // to the kernel like a dead host.
 func TestPostgresUnresponsiveServerIsAbandoned(t *testing.T) {
+	ledgertest.Slow(t)
 	t.Parallel()
 	dsn := ledgertest.Postgres(t)
 	server, err := url.Parse(dsn)

@@ -17,6 +17,7 @@ import (
 // TestPostgresBackendKilled: an administrator, or a server short of memory, ends the backend of a writer. A
 // caller whose function was not yet sent with a COMMIT sees no error.
 func TestPostgresBackendKilled(t *testing.T) {
+	ledgertest.Slow(t)
 	t.Parallel()
 	for name, kill := range map[string]func(t *testing.T, s *ledger.Store, by *pgx.Conn) (acknowledged []string){
 		"idle": func(t *testing.T, s *ledger.Store, by *pgx.Conn) []string {
@@ -195,6 +196,7 @@ func TestPostgresReadIsCutOff(t *testing.T) {
 
 // Close leaves no connection open, on either side.
 func TestPostgresCloseLeavesNoConnections(t *testing.T) {
+	ledgertest.Slow(t)
 	dsn := ledgertest.Postgres(t)
 	by := connect(t, dsn)
 	s, err := ledger.Open(t.Context(), dsn)

@@ -24,6 +24,7 @@ func loginRole(t *testing.T, conn *pgx.Conn, dsn, name string) string {
 
 // TestPostgresLockNeedsTheRightToWrite: a user who may not write cannot keep the writers waiting.
 func TestPostgresLockNeedsTheRightToWrite(t *testing.T) {
+	ledgertest.Slow(t)
 	t.Parallel()
 	dsn := ledgertest.PostgresServer(t).URL()
 	s := openAt(t, dsn)

@@ -32,7 +32,7 @@ func TestPostgresMigrateIsExplicit(t *testing.T) {
 	t.Parallel()
 	steps, err := schema.Postgres()
 	must(t, err)
-	for version := 1; version < len(steps); version += ledgertest.Size(6, 3, 1) {
+	for version := 1; version < len(steps); version += ledgertest.Size(6, 8, 1) {
 		t.Run(fmt.Sprint(version), func(t *testing.T) {
 			t.Parallel()
 			dsn := ledgertest.Postgres(t)

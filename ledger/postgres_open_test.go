@@ -201,6 +201,7 @@ func runRoles(t *testing.T, psql, at string) {
 
 // The user that made a ledger still owns it after roles.sql has run, and again after a migration.
 func TestPostgresRolesKeepTheCreator(t *testing.T) {
+	ledgertest.Slow(t)
 	t.Parallel()
 	psql, err := exec.LookPath("psql")
 	if err != nil {

@@ -50,6 +50,7 @@ func TestPostgresPoolerInSessionMode(t *testing.T) {
 // In the other modes a session may be one that another client has set up, for another ledger. It is nearly
 // always noticed as the ledger is opened, and where it is not, no event gets into another ledger.
 func TestPostgresPoolerThatChangesSessionsIsRefused(t *testing.T) {
+	ledgertest.Slow(t)
 	t.Parallel()
 	for _, mode := range []string{"transaction", "statement"} {
 		t.Run(mode, func(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 // A reader that asks for the events after the last pos it has seen misses none, whatever else happens on the
 // server: all positions up to the last visible one are visible. Transactions that fail leave no gap.
 func TestPostgresFollowerMissesNothing(t *testing.T) {
+	ledgertest.Slow(t)
 	t.Parallel()
 	dsn := ledgertest.Postgres(t)
 	openAt(t, dsn)

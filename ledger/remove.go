@@ -14,15 +14,15 @@ var (
 (SELECT pos FROM events WHERE ` + jobsNamed + ` AND kind IN (1, 4, 32))`
 )
 
-// Gone counts what RemoveJobs deleted.
+// Gone counts what RemoveJobs deleted, and the bodies that it kept.
 type Gone struct {
-	Events, Bodies, BodyBytes int64
+	Events, Bodies, BodyBytes, Kept int64
 }
 
-// RemoveJobs deletes all events of jobs, by their numbers, and their payloads and results. The database
-// refuses it unless every one of these events is in a segment that an archived event names. What they leave
-// free is not overwritten.
-func (tx *Tx) RemoveJobs(ctx context.Context, jobs []int64) (gone Gone, err error) {
+// RemoveJobs deletes all events of jobs, by their numbers, and their payloads and results unless keepBodies.
+// The database refuses it unless every one of these events is in a segment that an archived event names. What
+// they leave free is not overwritten.
+func (tx *Tx) RemoveJobs(ctx context.Context, jobs []int64, keepBodies bool) (gone Gone, err error) {
 	for len(jobs) > 0 {
 		some := jobs[:min(removedAtOnce, len(jobs))]
 		jobs = jobs[len(some):]
@@ -42,7 +42,11 @@ func (tx *Tx) RemoveJobs(ctx context.Context, jobs []int64) (gone Gone, err erro
 			err = rows.Err()
 		}
 		_ = rows.Close()
-		if err == nil {
+		switch {
+		case err == nil && keepBodies:
+			gone.Kept += bodies
+			bodies, bytes = 0, 0
+		case err == nil:
 			_, err = tx.Exec(`DELETE`+bodiesOfJobs, args...)
 		}
 		if err != nil {

@@ -2,10 +2,12 @@ package ledger
 
 import (
 	"context"
+	"database/sql/driver"
 	"fmt"
 	"iter"
 
 	"jobledger/ledger/event"
+	"jobledger/ledger/internal/row"
 )
 
 // Scan selects what Tx.Scan reads. The zero Scan is the whole ledger.
@@ -170,12 +172,31 @@ func (p *pagesAhead) end() {
 	}
 }
 
+// pagedRows reads rows of events in the order of pos, a page at a time.
+type pagedRows struct {
+	tx           *Tx
+	after, until int64
+}
+
+const pageOfEvents = `SELECT ` + row.Columns + ` FROM events e
+WHERE e.pos > ?1 AND e.pos <= ?2 ORDER BY e.pos LIMIT ?3`
+
+// read appends the next rows, up to scanPage; fewer are the last ones.
+func (p *pagedRows) read(ctx context.Context, page []row.Row) ([]row.Row, error) {
+	err := p.tx.Each(ctx, func(values []driver.Value) bool {
+		page = append(page, row.Read(values))
+		p.after = page[len(page)-1].Pos
+		return true
+	}, pageOfEvents, p.after, p.until, scanPage)
+	return page, err
+}
+
 // pageReader decodes pages of events.
 type pageReader struct {
 	tx      *Tx // for the names
 	rows    *pagedRows
 	strict  bool
-	records []record
+	records []row.Row
 	text    []byte // an event's data as Append would write it
 }
 
@@ -190,17 +211,17 @@ func (r *pageReader) next(ctx context.Context, batch []Scanned) (_ []Scanned, er
 		rec := &r.records[i]
 		batch = append(batch, Scanned{})
 		s := &batch[i]
-		if err := r.tx.event(ctx, rec, &s.Event); err != nil {
-			return batch[:i], &EventError{rec.pos, err}
+		if err := rec.Decode(ctx, r.tx, &s.Event); err != nil {
+			return batch[:i], &EventError{rec.Pos, err}
 		}
 		switch s.Kind() {
 		case event.KindEnqueued:
-			s.Job = event.JobID(rec.ulid)
+			s.Job = event.JobID(rec.ULID)
 		case event.KindClaimed, event.KindRefused, event.KindStopped:
-			s.Token = rec.ulid
+			s.Token = rec.ULID
 		}
 		if r.strict {
-			s.NonCanonical = r.nonCanonical(rec, &s.Event)
+			s.NonCanonical, r.text = rec.NonCanonical(&s.Event, r.text)
 		}
 	}
 	return batch, nil

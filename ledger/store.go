@@ -19,6 +19,10 @@ type Store struct {
 	// processes. Set it before first use.
 	Exclusive bool
 
+	// Coming returns how many goroutines are about to call Write within microseconds: a transaction waits for
+	// them, 2 ms at most, so that they share it. nil: it waits for none. Set it before first use.
+	Coming func() int64
+
 	// Whole declares that every event is in it, also those that the ledger of which it is a copy has lost to its
 	// archive. Set it before first use.
 	Whole bool
@@ -45,6 +49,7 @@ type Store struct {
 	quit     chan struct{} // closed: no further requests
 	ended    chan struct{} // closed: the commit loop has ended
 
+	written   atomic.Int64 // the tail after the last transaction
 	functions atomic.Int64 // that have begun or ended; odd: one runs now
 	loopID    atomic.Int64 // of the goroutine of the commit loop
 
@@ -105,6 +110,10 @@ func (s *Store) writeOrBurst(ctx context.Context, plan BurstPlan, fn func(*Tx) e
 	}
 	return s.write(ctx, plan, fn)
 }
+
+// Written returns the pos of the last event as of the last Write that has returned, or a later one; 0: there
+// was none. Other processes may have appended more since.
+func (s *Store) Written() int64 { return s.written.Load() }
 
 // WriteRepair is Write also where the schema is altered: fn must put it right with Tx.RepairSchema before it
 // writes anything else.

@@ -95,7 +95,12 @@ func Removed(ctx context.Context, tx *ledger.Tx) (r Removal, err error) {
 
 // Add adds the next removed event.
 func (r *Removal) Add(b *event.Removed, pos int64, at time.Time) {
+	if b.Erased != "" {
+		r.Kept -= b.Bodies
+		return
+	}
 	r.Pos, r.At, r.More, r.Reason = pos, at, b.More, b.Reason
+	r.Kept += b.Kept
 	r.Hi = max(r.Hi, b.Hi)
 	r.Jobs += b.Jobs
 	r.Events += b.Events
@@ -261,8 +266,8 @@ func JobsUntil(ctx context.Context, tx *ledger.Tx, lo, hi int64) (map[int64]bool
 	for _, n := range open {
 		jobs[n] = false
 	}
-	var within []int64
-	if err := addNumbers(ctx, tx, &within, jobsWithin, lo, hi, lo); err != nil {
+	within, err := table.Numbers(ctx, tx, jobsWithin, lo, hi, lo)
+	if err != nil {
 		return nil, err
 	}
 	for _, n := range within {

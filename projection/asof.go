@@ -29,7 +29,7 @@ func AtTime(ctx context.Context, tx *ledger.Tx, t time.Time) (Moment, error) {
 	if err != nil {
 		return Moment{}, err
 	}
-	next, ok, err := timeOf(ctx, tx, pos+1)
+	next, ok, err := TimeOfEvent(ctx, tx, pos+1)
 	if !ok {
 		next = math.MaxInt64
 	}
@@ -48,13 +48,13 @@ func AtPos(ctx context.Context, tx *ledger.Tx, pos int64) (Moment, error) {
 		err = &ArchivedError{Pos: m.Pos, Horizon: horizon}
 	}
 	if err == nil && (m.Pos > horizon || horizon == 0) {
-		at, _, err = timeOf(ctx, tx, max(m.Pos, 1))
+		at, _, err = TimeOfEvent(ctx, tx, max(m.Pos, 1))
 	}
 	if err != nil {
 		return Moment{}, err
 	}
 	m.At = event.FromMicros(at)
-	if next, ok, err := timeOf(ctx, tx, m.Pos+1); ok || err != nil {
+	if next, ok, err := TimeOfEvent(ctx, tx, m.Pos+1); ok || err != nil {
 		m.next = next
 		return m, err
 	}
@@ -63,7 +63,8 @@ func AtPos(ctx context.Context, tx *ledger.Tx, pos int64) (Moment, error) {
 
 const timeOfEvent = `SELECT at FROM events WHERE pos = ?`
 
-func timeOf(ctx context.Context, tx *ledger.Tx, pos int64) (at int64, ok bool, err error) {
+// TimeOfEvent returns the at of the event pos in microseconds; ok is false if the ledger does not have it.
+func TimeOfEvent(ctx context.Context, tx *ledger.Tx, pos int64) (at int64, ok bool, err error) {
 	err = table.ScanOne(ctx, tx, timeOfEvent, []any{&at}, pos)
 	return at, at != 0, err
 }

@@ -187,3 +187,14 @@ func ended(j Job, s event.State, at time.Time) Job {
 	j.Token, j.Limited, j.LeaseUntil, j.EndBy = "", false, time.Time{}, time.Time{}
 	return j
 }
+
+// ConcernsAllJobs is true of every kind of events that is not known to concern one job or one process.
+func ConcernsAllJobs(k event.Kind) bool {
+	switch k {
+	case event.KindRefused, event.KindErased, event.KindStopped, event.KindWorkerStarted,
+		event.KindWorkerStopped:
+		return false
+	}
+	_, transition := from[k]
+	return !transition
+}

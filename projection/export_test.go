@@ -12,19 +12,15 @@ import (
 // those of the transitions that have happened in this process.
 func Statements() map[string]string {
 	all := map[string]string{
-		"claim: lanes": lanesWithJobs,
-		"claim: heads": laneHead,
-		"claim: rest":  laneRest,
-		"claim: since": queuedSince,
-		"get":          byID,
-		"get by key":   byKey,
-		"newest":       newest,
-		"last exits":   lastExits + `?)`,
-		"held":         held,
-		"expired":      expired,
-		"result":       resultOf,
-		"lost claims":  lostClaimsInOrder,
-		"lost claim":   lostClaimOfJob,
+		"get":         byID,
+		"get by key":  byKey,
+		"newest":      newest,
+		"last exits":  lastExits + `?)`,
+		"held":        held,
+		"expired":     expired,
+		"result":      resultOf,
+		"lost claims": lostClaimsInOrder,
+		"lost claim":  lostClaimOfJob,
 	}
 	updates.Range(func(key, list any) bool {
 		one, many := ledgertest.SQLiteStatements(list.(*ledger.BulkStmt))

@@ -10,10 +10,7 @@ import (
 )
 
 // LaneOf returns the lane of j, see the package lane; "" unless it is queued.
-func LaneOf(j Job) string { return laneOf(j) }
-
-// laneOf returns the lane of j; "" unless it is queued.
-func laneOf(j Job) string {
+func LaneOf(j Job) string {
 	if j.State != event.Queued {
 		return ""
 	}

@@ -8,6 +8,7 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection/internal/table"
 	"jobledger/projection/keyframe"
 )
 
@@ -43,7 +44,9 @@ func OpenAsOf(ctx context.Context, tx *ledger.Tx, m Moment) (open []int64, err e
 	}
 	add := func(query string, args ...any) {
 		if err == nil {
-			err = addNumbers(ctx, tx, &open, query, args...)
+			var found []int64
+			found, err = table.Numbers(ctx, tx, query, args...)
+			open = append(open, found...)
 		}
 	}
 	if tail-m.Pos > m.Pos/eventsPerJob {
@@ -70,23 +73,6 @@ func OpenJobsAsOf(ctx context.Context, tx *ledger.Tx, m Moment) (map[int64]Job, 
 		return nil, err
 	}
 	return JobsAsOf(ctx, tx, open, m)
-}
-
-// addNumbers adds the numbers that query finds.
-func addNumbers(ctx context.Context, tx *ledger.Tx, found *[]int64, query string, args ...any) error {
-	rows, err := tx.Query(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var n int64
-		if err := rows.Scan(&n); err != nil {
-			return err
-		}
-		*found = append(*found, n)
-	}
-	return rows.Err()
 }
 
 // OpenEvents yields the transitions up to m of the jobs that had not ended at m, job by job. A walk along the

@@ -5,68 +5,45 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 	"jobledger/projection/internal/historytest"
 )
 
-// harmless are scans that read no table.
-var harmless = []string{"SCAN CONSTANT ROW", "SCAN live", "SCAN v", "SCAN 64-ROW VALUES CLAUSE"}
-
-// checkPlan fails for every table scan and every sort that is not allowed.
-func checkPlan(t *testing.T, s *ledger.Store, what, statement, index string, excused ...string) {
-	t.Helper()
-	lines := ledgertest.Plan(t, s, statement)
-	found := false
-	for _, line := range lines {
-		bad := strings.HasPrefix(line, "SCAN") || strings.Contains(line, "TEMP B-TREE") ||
-			strings.Contains(line, "AUTOMATIC")
-		if bad && !slices.Contains(harmless, line) && !slices.Contains(excused, line) {
-			t.Errorf("%s: %s\n%.300s", what, line, statement)
-		}
-		found = found || strings.HasPrefix(line, "SEARCH") && strings.Contains(line, index)
-	}
-	if index != "" && !found {
-		t.Errorf("%s: nothing searches %s in %q\n%.300s", what, index, lines, statement)
-	}
-}
-
 // TestStatementsUseIndexes checks SQLite's query plan of each statement, as it is sent.
 func TestStatementsUseIndexes(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	s := ledgertest.Open(t)
+	check := func(what, statement, index string, excused ...string) {
+		t.Helper()
+		ledgertest.CheckPlan(t, s, what, statement, index, excused...)
+	}
 	// all transitions: their compare-and-swaps are among the statements now
 	historytest.Record(t, s, historytest.Read(t, "v1.jsonl"))
 	want := map[string]string{
-		"claim: lanes": "jobs USING COVERING INDEX ready (lane>? AND lane<?)",
-		"claim: heads": "j USING INDEX ready (lane=? AND (run_at,id)>(?,?) AND run_at<?)",
-		"claim: rest":  "j USING INDEX ready (lane=? AND (run_at,id)>(?,?) AND run_at<?)",
-		"claim: since": "e USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
-		"get":          "j USING INDEX sqlite_autoindex_jobs_1 (id=?)",
-		"get by key":   "j USING INDEX keys (queue=? AND key=?)",
-		"last exits":   "e USING INTEGER PRIMARY KEY (rowid=?)",
-		"newest":       "j USING INTEGER PRIMARY KEY (rowid<?)",
-		"held":         "j USING INDEX leases (lease_expires_at>?)",
-		"expired":      "j USING INDEX leases (lease_expires_at<?)",
-		"result":       "e USING COVERING INDEX sqlite_autoindex_events_1 (job=? AND seq=?)",
-		"lost claims":  "e USING INDEX lost_claims (at>? AND at<?)",
-		"lost claim":   "e USING INDEX sqlite_autoindex_events_1 (job=?)",
+		"get":         "j USING INDEX sqlite_autoindex_jobs_1 (id=?)",
+		"get by key":  "j USING INDEX keys (queue=? AND key=?)",
+		"last exits":  "e USING INTEGER PRIMARY KEY (rowid=?)",
+		"newest":      "j USING INTEGER PRIMARY KEY (rowid<?)",
+		"held":        "j USING INDEX leases (lease_expires_at>?)",
+		"expired":     "j USING INDEX leases (lease_expires_at<?)",
+		"result":      "e USING COVERING INDEX sqlite_autoindex_events_1 (job=? AND seq=?)",
+		"lost claims": "e USING INDEX lost_claims (at>? AND at<?)",
+		"lost claim":  "e USING INDEX sqlite_autoindex_events_1 (job=?)",
 	}
 	statements := projection.Statements()
 	puts := 0
 	for what, statement := range statements {
 		switch index, known := want[what]; {
 		case known:
-			checkPlan(t, s, what, statement, index)
+			check(what, statement, index)
 		case strings.HasPrefix(what, "put"):
 			puts++
-			checkPlan(t, s, what, statement, "jobs USING INTEGER PRIMARY KEY (rowid=?)")
+			check(what, statement, "jobs USING INTEGER PRIMARY KEY (rowid=?)")
 		default:
 			t.Errorf("%s: say what it should use", what)
 		}
@@ -78,13 +55,13 @@ func TestStatementsUseIndexes(t *testing.T) {
 
 	// List of the jobs enqueued in a window, and of those with an exit code; package projection generates this
 	// text.
-	checkPlan(t, s, "list window", `SELECT j.id FROM jobs j WHERE `+projection.ExitIs+
+	check("list window", `SELECT j.id FROM jobs j WHERE `+projection.ExitIs+
 		` AND j.n > ? AND j.n <= ? ORDER BY j.n DESC LIMIT ?`, "j USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)")
-	checkPlan(t, s, "list host", `SELECT j.id FROM jobs j WHERE `+projection.HostIs+
+	check("list host", `SELECT j.id FROM jobs j WHERE `+projection.HostIs+
 		` AND j.n > ? ORDER BY j.n DESC`,
 		"j USING INTEGER PRIMARY KEY (rowid>?)", "e USING INDEX sqlite_autoindex_events_1 (job=? AND seq>?)",
 		"SCAN workers")
-	checkPlan(t, s, "by any key", projection.ByAnyKey, "j USING INDEX keys (queue=? AND key=?)", "SCAN q",
+	check("by any key", projection.ByAnyKey, "j USING INDEX keys (queue=? AND key=?)", "SCAN q",
 		"USE TEMP B-TREE FOR ORDER BY") // of the queues that have the key
 
 	// What the paths of a claim read in the ledger: every SELECT in these functions of package ledger.
@@ -103,23 +80,23 @@ func TestStatementsUseIndexes(t *testing.T) {
 			t.Errorf("ledger.%s sends no SELECT any more", function)
 		}
 		for _, statement := range found {
-			checkPlan(t, s, "ledger: "+function, statement, index, map[string]string{"Tail": "SCAN events"}[function])
+			check("ledger: "+function, statement, index, map[string]string{"Tail": "SCAN events"}[function])
 		}
 	}
 	lives := selectsIn(t, "status", "addLives")
 	if len(lives) != 1 {
 		t.Fatalf("status.addLives sends %d SELECTs, want 1", len(lives))
 	}
-	checkPlan(t, s, "lives", lives[0], "e USING INDEX sqlite_autoindex_events_1 (job=? AND seq=?)")
+	check("lives", lives[0], "e USING INDEX sqlite_autoindex_events_1 (job=? AND seq=?)")
 	// What happened to a token: the events of one job, sorted by pos because refused ones have no seq.
 	// ledger.Filter generates the same text; compare it by eye.
-	checkPlan(t, s, "past",
+	check("past",
 		`SELECT e.pos, e.data FROM events e WHERE e.job = ? AND e.kind IN (?,?,?,?,?,?,?) ORDER BY e.pos`,
 		"e USING INDEX sqlite_autoindex_events_1 (job=?)", "USE TEMP B-TREE FOR ORDER BY")
-	checkPlan(t, s, "rare events",
+	check("rare events",
 		`SELECT e.pos, e.data FROM events e WHERE e.kind IN (?) AND e.kind > 5 AND e.pos > ? ORDER BY e.pos`,
 		"e USING INDEX rare_events (kind=? AND rowid>?)")
-	checkPlan(t, s, "tail", `SELECT e.pos, e.data FROM events e WHERE e.pos > ? ORDER BY e.pos LIMIT ?`,
+	check("tail", `SELECT e.pos, e.data FROM events e WHERE e.pos > ? ORDER BY e.pos LIMIT ?`,
 		"e USING INTEGER PRIMARY KEY (rowid>?)")
 }
 

@@ -6,45 +6,17 @@ import (
 	"sync"
 
 	"jobledger/ledger"
-	"jobledger/ledger/event"
 	"jobledger/projection/internal/table"
 )
 
-// Put writes new over old, the job as it was read: an insert when old is the zero Job, else an update of the
-// columns that differ, WHERE seq is still that of old (I3). It returns ledger.ErrConflict if the row has
+// PutRow writes new over old, the job as it was read: an insert when old is the zero Job, else an update of
+// the columns that differ, WHERE seq is still that of old (I3). It returns ledger.ErrConflict if the row has
 // moved on; the writer may notice that only when it sends its buffer, and then runs the caller's function
-// again. A queued job is added to the cache of claims.
-func Put(ctx context.Context, tx *ledger.Tx, old, new Job) error {
-	if err := PutRow(ctx, tx, old, new); err != nil {
-		return err
-	}
-	// Only what was written counts: after a conflict the caller may do something else.
-	if old.State.Held() != new.State.Held() {
-		change := int64(1)
-		if old.State.Held() {
-			change = -1
-		}
-		cacheHeld(tx, new, change)
-		if new.Limited && change > 0 {
-			if err := countStart(ctx, tx, new); err != nil {
-				return err
-			}
-		}
-	}
-	if new.Group != "" {
-		noteGroup(tx, old, new)
-	}
-	return nil
-}
-
-// PutRow is Put for a loader of a whole history, which writes the rows of the groups at its end.
+// again. It is the row alone: package claims has Put, which also keeps what claims are made from.
 func PutRow(ctx context.Context, tx *ledger.Tx, old, new Job) error {
 	after, err := RowOf(ctx, tx, new)
 	if err != nil {
 		return err
-	}
-	if new.State == event.Queued {
-		cacheQueued(tx, new)
 	}
 	if old.N == 0 {
 		return tx.Insert(table.New, after[:]...)

@@ -101,8 +101,8 @@ const queuesOfJobs = `SELECT DISTINCT queue FROM jobs WHERE n <= ?`
 // QueuesWithJobs returns the names of the queues that had jobs by the event pos, in order. It reads the rows
 // of the jobs up to there.
 func QueuesWithJobs(ctx context.Context, tx *ledger.Tx, pos int64) (names []string, err error) {
-	var numbers []int64
-	if err := addNumbers(ctx, tx, &numbers, queuesOfJobs, pos); err != nil {
+	numbers, err := table.Numbers(ctx, tx, queuesOfJobs, pos)
+	if err != nil {
 		return nil, err
 	}
 	for _, n := range numbers {

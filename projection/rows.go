@@ -113,7 +113,7 @@ func RowOf(ctx context.Context, tx *ledger.Tx, j Job) (r table.Row, err error) {
 		}
 		moreText = string(text)
 	}
-	return table.Row{j.N, string(j.ID), j.Seq, int64(j.State), table.Text(laneOf(j)), queue, int64(j.Priority),
+	return table.Row{j.N, string(j.ID), j.Seq, int64(j.State), table.Text(LaneOf(j)), queue, int64(j.Priority),
 		event.Micros(j.RunAt), table.Text(key), int64(j.Attempt), int64(j.Failures), int64(j.Snoozes),
 		int64(j.MaxAttempts), table.Number(j.MaxRuntime.Microseconds()), table.Number(worker), table.Text(j.Token),
 		table.Moment(j.ClaimedAt), table.Moment(j.HeartbeatAt), table.Moment(j.LeaseUntil), table.Moment(j.EndBy),

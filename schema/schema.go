@@ -14,8 +14,10 @@ import (
 	"embed"
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // ApplicationID marks a SQLite file as a ledger ("jlgr" in its header); a file with another mark is refused.
@@ -33,11 +35,20 @@ type Migration struct {
 
 // SQLite returns the migrations of the SQLite engine in order. An error means that the program was built from
 // files that are misnamed or misnumbered.
-func SQLite() ([]Migration, error) { return load("sqlite") }
+func SQLite() ([]Migration, error) { return copied(sqlite()) }
 
 // Postgres returns the migrations of the PostgreSQL engine in order. Run them with search_path set to the
 // ledger's schema. An error means the same as that of SQLite.
-func Postgres() ([]Migration, error) { return load("postgres") }
+func Postgres() ([]Migration, error) { return copied(postgres()) }
+
+// The files are read once: each opening of a ledger asks for the migrations several times.
+var (
+	sqlite   = sync.OnceValues(func() ([]Migration, error) { return load("sqlite") })
+	postgres = sync.OnceValues(func() ([]Migration, error) { return load("postgres") })
+)
+
+// copied lets no caller change what the others get.
+func copied(steps []Migration, err error) ([]Migration, error) { return slices.Clone(steps), err }
 
 func load(engine string) ([]Migration, error) {
 	entries, err := files.ReadDir(engine) // sorted by name, so by number

@@ -194,7 +194,7 @@ func loseClaim(t *testing.T, s *commands.Service) error {
 func TestAttackImports(t *testing.T) {
 	lines := completeHistory(t)
 	all := forgeries(t, lines)
-	n := min(attacks(60, 250), len(all))
+	n := min(attacks(60, 100), len(all))
 	if n < len(all) {
 		dice := rand.New(rand.NewPCG(*flipSeed, 4))
 		dice.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })

@@ -91,6 +91,7 @@ func browse(t *testing.T, task browserTask) map[string]any {
 // TestPagesInBrowser opens the bad night in Chromium: no page has an error, breaks its policy, is
 // inaccessible in light or dark, needs a script or a mouse, or is wider than a small screen.
 func TestPagesInBrowser(t *testing.T) {
+	ledgertest.Slow(t)
 	t.Parallel()
 	s := importNight(t)
 	n := serveStore(t, s.Store, atMorning)

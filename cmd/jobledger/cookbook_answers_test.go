@@ -382,7 +382,7 @@ var answers = map[string]func(n *night, a *answer){
 				move = "–" + move
 			}
 			line := a.with(move + ":")
-			if len(line) != 1 || len(ulids.FindAllString(line[0], -1)) != min(count, 5) ||
+			if len(line) != 1 || len(ulids().FindAllString(line[0], -1)) != min(count, 5) ||
 				count > 5 && !strings.Contains(line[0], fmt.Sprintf("and %d more", count-5)) {
 				a.t.Errorf("%s: got %q, want %d", move, line, count)
 			}

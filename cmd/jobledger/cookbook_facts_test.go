@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -200,13 +201,15 @@ func (a *answer) line(parts ...string) {
 	a.t.Errorf("no line with %q in\n%s", parts, a.out)
 }
 
-var ulids = regexp.MustCompile(`\b01KK[0-9A-Z]{22}\b`)
+var ulids = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\b01KK[0-9A-Z]{22}\b`)
+})
 
 // jobs requires these jobs and no others, each as often as it is listed, in any order.
 func (a *answer) jobs(n *night, want []string) {
 	a.t.Helper()
 	var got []string
-	for _, id := range ulids.FindAllString(a.out, -1) {
+	for _, id := range ulids().FindAllString(a.out, -1) {
 		if n.queue[id] != "" {
 			got = append(got, id)
 		}

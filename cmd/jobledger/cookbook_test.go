@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -133,7 +134,9 @@ func sqliteShell() string {
 }
 
 // howLong matches durations, which differ from run to run.
-var howLong = regexp.MustCompile(`checked in [0-9.]+[a-zµ]+`)
+var howLong = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`checked in [0-9.]+[a-zµ]+`)
+})
 
 // Each line of the cookbook is run. The golden files hold the expected output. The checks, which use only the
 // lines of the exported history, verify that it is true.
@@ -214,7 +217,7 @@ func TestCookbookAnswers(t *testing.T) {
 				return // too long for a golden file; the check reads it
 			}
 			golden := filepath.Join(goldens, fmt.Sprintf("%02d.txt", i+1))
-			got := "# " + r.ask + "\n" + howLong.ReplaceAllString(out, "checked in …")
+			got := "# " + r.ask + "\n" + howLong().ReplaceAllString(out, "checked in …")
 			if *update {
 				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
 					t.Fatal(err)

@@ -377,7 +377,7 @@ func flip(base fileSet, suffix string, dice *rand.Rand) (f fileSet, what string)
 func TestDamageFlippedBytes(t *testing.T) {
 	n := *flips
 	if n == 0 {
-		n = ledgertest.Size(40, 60, 500)
+		n = ledgertest.Size(40, 40, 500)
 	}
 	base, before := nightToDamage(t)
 	const lanes = 4

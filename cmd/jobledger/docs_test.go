@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"jobledger/cmd/jobledger/internal/cli"
@@ -108,6 +109,52 @@ func TestSchedulesRecipes(t *testing.T) {
 	}
 }
 
+// TestDocsMigrateFrom runs the scripts of the page, one after the other in an empty folder, and the command
+// of before where its program is installed.
+func TestDocsMigrateFrom(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip("no sh on this machine")
+	}
+	folder := t.TempDir()
+	run := func(script string) []string {
+		t.Helper()
+		c := exec.Command("sh", "-ec", script)
+		c.Dir, c.Env = folder, append(os.Environ(), "JOBLEDGER_DB=", "PWD="+folder)
+		out, err := c.Output()
+		if err != nil {
+			t.Fatalf("%s: %v, %s", script, err, out)
+		}
+		return slices.Sorted(strings.Lines(string(out)))
+	}
+	scripts := strings.Split(readPage(t, "docs/migrate-from.md"), "```sh\n")[1:]
+	for _, script := range scripts {
+		script, _, _ = strings.Cut(script, "```")
+		before, _, _ := strings.Cut(script, "\n")
+		printed := strings.Join(run(script), "")
+		switch _, piped, _ := strings.Cut(before, "# before: printf"); {
+		case strings.Contains(before, "crontab") && !strings.Contains(printed, "backup of all\n"),
+			strings.Contains(before, " at ") && !strings.HasSuffix(printed, "report"):
+			t.Errorf("%s printed %s", script, printed)
+		case piped != "":
+			if _, err := exec.LookPath("parallel"); err != nil && os.Getenv("CI") != "true" {
+				t.Log(err)
+				continue
+			}
+			lines := run("printf" + piped)
+			for _, line := range lines { // several commands at once have their jobs before their lines
+				if strings.Count(printed, "] "+line) != 1 || len(lines) != 3 {
+					t.Errorf("before: %q, after: %s", lines, printed)
+				}
+			}
+		}
+	}
+	if len(scripts) < 3 {
+		t.Errorf("the page has %d scripts", len(scripts))
+	}
+	site{TB: t, dir: folder}.run("verify")
+}
+
 // runConsole runs the commands that the blocks "console" of a page show after "$ ", with further lines after
 // "> ", in an empty folder, and compares the output. It returns how many there are.
 func runConsole(t *testing.T, text string) (commands int) {
@@ -171,17 +218,27 @@ func normalized(text string) string {
 }
 
 var (
-	codeBlock = regexp.MustCompile("(?s)```.*?```")
-	codeSpan  = regexp.MustCompile("`[^`\n]+`")
-	link      = regexp.MustCompile(`\[[^][]*\]\(([^()\s]+)\)`)
-	heading   = regexp.MustCompile(`(?m)^#+ (.+)$`)
-	noSlug    = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+	codeBlock = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile("(?s)```.*?```")
+	})
+	codeSpan = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile("`[^`\n]+`")
+	})
+	link = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\[[^][]*\]\(([^()\s]+)\)`)
+	})
+	heading = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?m)^#+ (.+)$`)
+	})
+	noSlug = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+	})
 )
 
 // anchors returns the names by which a link can reach the headings of a page.
 func anchors(text string) (names []string) {
-	for _, m := range heading.FindAllStringSubmatch(codeBlock.ReplaceAllString(text, ""), -1) {
-		name := noSlug.ReplaceAllString(strings.ToLower(m[1]), "")
+	for _, m := range heading().FindAllStringSubmatch(codeBlock().ReplaceAllString(text, ""), -1) {
+		name := noSlug().ReplaceAllString(strings.ToLower(m[1]), "")
 		names = append(names, strings.ReplaceAll(name, " ", "-"))
 	}
 	return names
@@ -189,8 +246,8 @@ func anchors(text string) (names []string) {
 
 func TestDocsLinksResolve(t *testing.T) {
 	for _, page := range pages(t) {
-		text := codeSpan.ReplaceAllString(codeBlock.ReplaceAllString(readPage(t, page), ""), "`code`")
-		for _, m := range link.FindAllStringSubmatch(text, -1) {
+		text := codeSpan().ReplaceAllString(codeBlock().ReplaceAllString(readPage(t, page), ""), "`code`")
+		for _, m := range link().FindAllStringSubmatch(text, -1) {
 			if strings.Contains(m[1], "://") {
 				continue
 			}
@@ -233,8 +290,8 @@ func TestDocsTopics(t *testing.T) {
 			}
 		}
 	}
-	if len(topics) != 18 {
-		t.Errorf("%d topics, want 18", len(topics))
+	if len(topics) != 21 {
+		t.Errorf("%d topics, want 21", len(topics))
 	}
 }
 
@@ -258,9 +315,9 @@ func TestDocsListEveryCommandAndExitCode(t *testing.T) {
 func TestDocsListEveryFinding(t *testing.T) {
 	page := readPage(t, "docs/operations.md")
 	codes := regexp.MustCompile(`"(V[0-9]+)"`).FindAllStringSubmatch(
-		readPage(t, "../../projection/audit/verify.go"), -1)
+		readPage(t, "../../projection/audit/finding.go"), -1)
 	if len(codes) < 21 {
-		t.Fatalf("%d codes in verify.go, want 21 or more", len(codes))
+		t.Fatalf("%d codes in finding.go, want 21 or more", len(codes))
 	}
 	for _, m := range codes {
 		if !regexp.MustCompile("(?m)^\\|[^|]*`" + m[1] + "`[^|]*\\|").MatchString(page) {
@@ -304,7 +361,7 @@ func TestDocsListEveryKindAndField(t *testing.T) {
 	_, table, _ := strings.Cut(page, "\n## The fields\n")
 	for row := range strings.Lines(table) {
 		names, _, _ := strings.Cut(strings.TrimPrefix(row, "|"), "|")
-		for _, m := range codeSpan.FindAllString(names, -1) {
+		for _, m := range codeSpan().FindAllString(names, -1) {
 			name := strings.Trim(m, "`")
 			if !known[name] {
 				t.Errorf("docs/kinds.md describes %s, which no event has", name)
@@ -388,7 +445,7 @@ func TestDocsFlagsExist(t *testing.T) {
 	}
 	flag := regexp.MustCompile(`(?:^|[\s\x60[])--([a-z][a-z-]*)`)
 	others := []string{"help", "pwprompt", "owner", "encoding", "template", "schema", // of other programs
-		"joblog", "retries", "resume", "unix-socket"}
+		"joblog", "retries", "resume", "halt", "sshlogin", "stashed", "unix-socket"}
 	for _, page := range pages(t) {
 		for line := range strings.Lines(readPage(t, page)) {
 			for _, m := range flag.FindAllStringSubmatch(line, -1) {
@@ -406,7 +463,7 @@ func TestDocsNameWhatExists(t *testing.T) {
 	testName := regexp.MustCompile(`\bTest[A-Z]\w*…?`)
 	goName := regexp.MustCompile(`^(event|ledger|projection|commands|worker)\.[A-Z]\w*(\.[A-Z]\w*)?$`)
 	for _, page := range pages(t) {
-		text := codeBlock.ReplaceAllString(readPage(t, page), "")
+		text := codeBlock().ReplaceAllString(readPage(t, page), "")
 		for _, name := range testName.FindAllString(text, -1) {
 			prefix, isPrefix := strings.CutSuffix(name, "…")
 			if !slices.ContainsFunc(tests, func(test string) bool {
@@ -415,7 +472,7 @@ func TestDocsNameWhatExists(t *testing.T) {
 				t.Errorf("%s mentions %s: no such test", page, name)
 			}
 		}
-		for _, span := range codeSpan.FindAllString(text, -1) {
+		for _, span := range codeSpan().FindAllString(text, -1) {
 			if name := strings.Trim(span, "`"); goName.MatchString(name) && !names[name] {
 				t.Errorf("%s mentions %s: no such name", page, name)
 			}

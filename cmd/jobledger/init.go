@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"os"
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/ledger"
@@ -36,6 +37,22 @@ type ledgerJSON struct {
 	SchemaVersion int    `json:"schema_version"`
 }
 
+// nextAfterInit says what is to be done with a new ledger.
+func nextAfterInit(path string) string {
+	const units = "/usr/lib/systemd/system/jobledger-worker@.service"
+	_, err := os.Stat(units)
+	switch {
+	case ledger.IsServerAddress(path):
+		return "next: give those who use it their rights, see 'jobledger help postgres'; " +
+			"then 'jobledger help quickstart'"
+	case err == nil && path == "/var/lib/jobledger/jobs.db":
+		return "next: put a program into /etc/jobledger/work.d/QUEUE, and 'systemctl enable --now " +
+			"jobledger-worker@QUEUE jobledger-serve'; see 'jobledger help quickstart'"
+	}
+	return "next: 'jobledger enqueue -q QUEUE PAYLOAD', then 'jobledger work -q QUEUE -- CMD'; " +
+		"see 'jobledger help quickstart'"
+}
+
 func (p *program) initLedger(c *cli.Context) error {
 	service, err := p.Open(c.Context)
 	missing := errors.Is(err, ledger.ErrNoLedger)
@@ -52,6 +69,9 @@ func (p *program) initLedger(c *cli.Context) error {
 	}
 	if p.JSON {
 		return p.PrintJSON(ledgerJSON{path, missing, service.Store.SchemaVersion()})
+	}
+	if missing {
+		p.Message("%s", nextAfterInit(path))
 	}
 	return p.PrintLine(path)
 }

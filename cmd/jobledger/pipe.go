@@ -25,7 +25,7 @@ func pipeVerb(p *program) cli.Verb {
 			"fresh token. It ends with 0 when its input does; claims that wait then end without a job.",
 		Examples: []cli.Example{
 			{`echo '{"path": "/jobs", "body": {"queue": "mail", "payload": "Ada"}}' | jobledger pipe`,
-				"enqueue; see 'jobledger help http' for the requests, and for recipes in Python, Node and Bash"},
+				"enqueue; see 'jobledger help http' for the requests, and for recipes in five languages"},
 		},
 		Exits: []int{cli.ExitBusy},
 		Run:   func(c *cli.Context) error { return p.pipe(c) },
@@ -39,7 +39,7 @@ func (p *program) pipe(c *cli.Context) error {
 	}
 	defer service.Store.Close()
 	host, _ := os.Hostname() // without a name, the events have none
-	config := p.webConfig(service.Store)
+	config := p.webConfig(service.Store, archiveFolder(service.Store))
 	config.Announce = nil
 	process := wire.Process{Worker: fmt.Sprintf("%s-%d", cmp.Or(host, "pipe"), os.Getpid()),
 		Boot: ulid.Make().String(), Host: host, PID: os.Getpid()}

@@ -85,6 +85,7 @@ func (s site) fails(words ...string) (code int, said string) {
 
 // Each worker runs on its own host. One is killed while it holds jobs, and another worker completes them.
 func TestPostgresWorkerKilled(t *testing.T) {
+	ledgertest.Slow(t)
 	t.Parallel()
 	s := newServerSite(t, ledgertest.Postgres(t))
 	s.run("init")
@@ -109,6 +110,7 @@ func TestPostgresWorkerKilled(t *testing.T) {
 // A worker whose server is stopped, or crashes, continues without help when the server is back. No job is
 // lost, none ends twice.
 func TestPostgresWorkerSurvivesServerRestart(t *testing.T) {
+	ledgertest.Slow(t)
 	t.Parallel()
 	server := ledgertest.PostgresServer(t)
 	s := newServerSite(t, server.URL())
@@ -249,6 +251,7 @@ func must[T any](v T, err error) func(testing.TB) T {
 }
 
 func TestDoctorOnPostgres(t *testing.T) {
+	ledgertest.Slow(t)
 	t.Parallel()
 	server := ledgertest.PostgresServer(t)
 	s := newServerSite(t, server.URL())

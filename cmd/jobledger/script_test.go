@@ -11,8 +11,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -30,7 +32,17 @@ const raceAtExit = "atexit_sleep_ms=0"
 
 func TestMain(m *testing.M) {
 	os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" "+raceAtExit))
-	testscript.Main(tidied{m}, map[string]func(){"jobledger": main, "soak-job": soakJob})
+	testscript.Main(tidied{m}, map[string]func(){"jobledger": hastyMain, "soak-job": soakJob})
+}
+
+// hasteEnv makes the program carry out an archive policy at once, in files with so many events.
+const hasteEnv = "JOBLEDGER_TEST_HASTE"
+
+func hastyMain() {
+	if events, err := strconv.ParseInt(os.Getenv(hasteEnv), 10, 64); err == nil {
+		cli.KeeperEvery, cli.KeeperEvents = 300*time.Millisecond, events
+	}
+	main()
 }
 
 // A missing tool skips the test on a user's machine, and fails it in CI.
@@ -38,7 +50,8 @@ func TestToolsInstalledInCI(t *testing.T) {
 	if os.Getenv("CI") != "true" {
 		t.Skip("CI is not true")
 	}
-	for _, tool := range []string{"sh", "bash", "setsid", "flock", "python3"} {
+	for _, tool := range []string{"sh", "bash", "zsh", "fish", "setsid", "flock", "python3", "ruby", "php",
+		"parallel"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Error(err)
 		}
@@ -50,20 +63,13 @@ func TestToolsInstalledInCI(t *testing.T) {
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	onPostgres := ledgertest.OnPostgres(t)
-	params := scripts("../../testdata/script", func(env *testscript.Env) error {
+	testscript.Run(t, scripts(t, "../../testdata/script", func(env *testscript.Env) error {
 		dsn := ""
 		if onPostgres {
 			dsn = ledgertest.Postgres(t)
 		}
 		return ledgerOf(env, dsn)
-	})
-	params.Condition = func(name string) (bool, error) {
-		if name != "postgres" {
-			return false, fmt.Errorf("unknown condition %q", name)
-		}
-		return onPostgres, nil
-	}
-	testscript.Run(t, params)
+	}))
 }
 
 // TestScriptsOfPostgres runs the scripts that need a server, whichever engine the others use. $PG is a
@@ -71,15 +77,24 @@ func TestScripts(t *testing.T) {
 func TestScriptsOfPostgres(t *testing.T) {
 	t.Parallel()
 	ledgertest.Postgres(t) // or skip them all
-	testscript.Run(t, scripts("../../testdata/script/postgres", func(env *testscript.Env) error {
+	testscript.Run(t, scripts(t, "../../testdata/script/postgres", func(env *testscript.Env) error {
 		env.Setenv("PG", ledgertest.Postgres(t))
 		return ledgerOf(env, ledgertest.Postgres(t))
 	}))
 }
 
-func scripts(dir string, setUp func(*testscript.Env) error) testscript.Params {
+func scripts(t *testing.T, dir string, setUp func(*testscript.Env) error) testscript.Params {
 	return testscript.Params{
-		Dir:                 dir,
+		Dir: dir,
+		Condition: func(name string) (bool, error) {
+			switch name {
+			case "postgres":
+				return ledgertest.OnPostgres(t), nil
+			case "all": // [!all] skip: a script that is too slow for each "go test ./..."
+				return ledgertest.All(), nil
+			}
+			return false, fmt.Errorf("unknown condition %q", name)
+		},
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,

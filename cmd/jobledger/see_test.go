@@ -5,6 +5,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,7 +14,9 @@ import (
 )
 
 // salted matches a digest, which differs in each run because its salt is random.
-var salted = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
+var salted = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\b[0-9a-f]{64}\b`)
+})
 
 // A change of the printed text shows as a diff; -update rewrites the file.
 func TestReadTranscript(t *testing.T) {
@@ -162,7 +165,7 @@ func (s *scenario) transcript(out *strings.Builder) func(width int, typed ...str
 			where = fmt.Sprintf("%d columns", width)
 		}
 		fmt.Fprintf(out, "$ jobledger %s   # %s\n%s%s", strings.Join(typed, " "), where,
-			salted.ReplaceAllString(stdout, "(64 hex digits)"), stderr)
+			salted().ReplaceAllString(stdout, "(64 hex digits)"), stderr)
 		if code != 0 {
 			fmt.Fprintf(out, "exit %d\n", code)
 		}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"io"
 	"net"
+	"os"
+	"strings"
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/web"
@@ -12,6 +14,8 @@ import (
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/page"
+	"jobledger/commands"
+	"jobledger/commands/archive"
 	"jobledger/ledger"
 )
 
@@ -36,6 +40,7 @@ func serveVerb(p *program) cli.Verb {
 			cli.ListFlag("ledger", "in place of --db, several: `NAME=DSN`; each has an address of its own, and "+
 				"all of them an overview"),
 			accessFlag(),
+			webhooksFlag(),
 			&cli.StringFlag{Name: "tls-cert", Usage: "encrypt with the certificate in `FILE`, in PEM; then other " +
 				"hosts may reach it"},
 			&cli.StringFlag{Name: "tls-key", Usage: "the key of --tls-cert is in `FILE`"},
@@ -81,10 +86,11 @@ func (p *program) serve(c *cli.Context) error {
 		return err
 	}
 	defer service.Store.Close()
-	config := p.webConfig(service.Store)
+	config := p.webConfig(service.Store, archiveFolder(service.Store))
 	config.Access, config.Rate = p.accessPath(c), float64(c.Int("rate"))
+	config.Webhooks = p.webhooksPath(c)
 	if config.ReadOnly = c.IsSet("import"); config.ReadOnly {
-		config.Access = ""
+		config.Access, config.Webhooks = "", ""
 	}
 	listener, err := p.listen(c, &config)
 	if err != nil {
@@ -125,10 +131,24 @@ func (p *program) listen(c *cli.Context, config *web.Config) (l net.Listener, er
 	return door.ListenTLS(c.Context, address)
 }
 
-// webConfig serves store by the verbs of this program.
-func (p *program) webConfig(store *ledger.Store) web.Config {
-	return web.Config{Store: store, Ask: p.ask(store), Tables: p.tables(store), Now: p.Now,
-		Name: cli.DisplayDSN(p.DB), Owner: p.DefaultActor(), Announce: p.announce, Report: p.Message}
+// archiveFolder returns the folder of the archive of store; "": it is not known.
+func archiveFolder(store *ledger.Store) string {
+	return cli.ArchiveFolder(os.Getenv(cli.ArchiveEnv), store)
+}
+
+// webConfig serves store by the verbs of this program. Its archive is in the folder dir; "": it is not known.
+func (p *program) webConfig(store *ledger.Store, dir string) web.Config {
+	service := &commands.Service{Store: store}
+	_, owner, _ := strings.Cut(p.DefaultActor(), ":")
+	keeper := cli.ArchiveKeeper(service, "sweeper:"+owner)
+	keeper.Dir = dir
+	config := web.Config{Store: store, Ask: p.ask(store), Tables: p.tables(store), Now: p.Now,
+		Name: cli.DisplayDSN(p.DB), Owner: p.DefaultActor(), Announce: p.announce, Report: p.Message,
+		Also: keeper.Step}
+	if dir != "" {
+		config.Archived = archive.Ends(store, dir)
+	}
+	return config
 }
 
 // printAddress prints where the server listens, at once: another program may wait for it.

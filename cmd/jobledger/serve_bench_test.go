@@ -60,6 +60,24 @@ func BenchmarkServeMoments(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(g.tail), "ns/event")
 }
 
+// BenchmarkServeTotals reads a whole ledger for the counters of the metrics: the time of one event.
+func BenchmarkServeTotals(b *testing.B) {
+	g := openLarge(b)
+	for b.Loop() {
+		var totals view.Totals
+		for whole := false; !whole; {
+			err := g.store.Read(b.Context(), func(tx *ledger.Tx) (err error) {
+				_, whole, err = totals.Refresh(b.Context(), tx, func(map[string]*view.QueueTotals) {})
+				return err
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(g.tail), "ns/event")
+}
+
 // BenchmarkServeLanesJoin joins the claims of a day with 260,000 of them.
 func BenchmarkServeLanesJoin(b *testing.B) {
 	g := openLarge(b)

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -48,9 +49,15 @@ func serveNight(t *testing.T) (s *scenario, get func(path string) string) {
 }
 
 var (
-	rowPattern  = regexp.MustCompile(`(?s)<tr[^>]*>(<t[dh].*?)</tr>`)
-	cellPattern = regexp.MustCompile(`(?s)<t[dh][^>]*>(.*?)</t[dh]>`)
-	tagPattern  = regexp.MustCompile(`<[^>]*>`)
+	rowPattern = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?s)<tr[^>]*>(<t[dh].*?)</tr>`)
+	})
+	cellPattern = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?s)<t[dh][^>]*>(.*?)</t[dh]>`)
+	})
+	tagPattern = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`<[^>]*>`)
+	})
 )
 
 // tableOf returns the first table after the text from of a page: its rows, each with its cells, the header
@@ -62,10 +69,10 @@ func tableOf(t *testing.T, page, from string) (rows [][]string) {
 		t.Fatalf("the page has no %q:\n%s", from, page)
 	}
 	body, _, _ := strings.Cut(rest, "</table>")
-	for _, row := range rowPattern.FindAllStringSubmatch(body, -1) {
+	for _, row := range rowPattern().FindAllStringSubmatch(body, -1) {
 		var cells []string
-		for _, cell := range cellPattern.FindAllStringSubmatch(row[1], -1) {
-			cells = append(cells, html.UnescapeString(tagPattern.ReplaceAllString(cell[1], "")))
+		for _, cell := range cellPattern().FindAllStringSubmatch(row[1], -1) {
+			cells = append(cells, html.UnescapeString(tagPattern().ReplaceAllString(cell[1], "")))
 		}
 		rows = append(rows, cells)
 	}

@@ -15,7 +15,7 @@ import (
 // serveSeveral serves each of the ledgers that --ledger names, at the address of --listen and the ports after
 // that; where its port is 0, at free ones. It ends when one of them does.
 func (p *program) serveSeveral(c *cli.Context) error {
-	for _, name := range []string{"import", "tls-cert", "behind-proxy", "access"} {
+	for _, name := range []string{"import", "tls-cert", "behind-proxy", "access", "webhooks"} {
 		if c.IsSet(name) {
 			return cli.Usagef("--ledger and --%s exclude each other", name)
 		}
@@ -50,8 +50,8 @@ func (p *program) serveSeveral(c *cli.Context) error {
 			return err
 		}
 		defer listener.Close()
-		config := one.webConfig(service.Store)
-		config.Name, config.Rate = name, float64(c.Int("rate"))
+		config := one.webConfig(service.Store, cli.ArchiveFolder("", service.Store)) // each has its own
+		config.Name, config.Rate, config.Webhooks = name, float64(c.Int("rate")), p.webhooksOf(dsn)
 		config.Announce = func(link string) { p.Message("%s: open within 5 minutes, once: %s", name, link) }
 		servers, listeners = append(servers, web.New(config)), append(listeners, listener)
 		_, port, _ := net.SplitHostPort(listener.Addr().String())

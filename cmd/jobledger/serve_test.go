@@ -38,7 +38,7 @@ func serveStore(t testing.TB, store *ledger.Store, now func() time.Time) servedS
 	p := &program{&cli.Program{Stdout: bufio.NewWriter(io.Discard), Stderr: io.Discard, Now: now}}
 	p.DB = store.DSN()
 	links := make(chan string, 1)
-	c := p.webConfig(store)
+	c := p.webConfig(store, archiveFolder(store))
 	c.Access = filepath.Join(t.TempDir(), "access")
 	c.Report, c.Announce = t.Logf, func(link string) { links <- link }
 	server := web.New(c)

@@ -54,7 +54,7 @@ func (s *soak) victim(dice *rand.Rand, ok func(role string) bool) *soakProcess {
 	return found[dice.IntN(len(found))]
 }
 
-func lasting(role string) bool { return role == "worker" || role == "sweeper" }
+func lasting(role string) bool { return role == "worker" || role == "sweeper" || role == soakServer }
 func passing(role string) bool { return !lasting(role) }
 
 func (s *soak) killWorker(dice *rand.Rand)  { s.kill(s.victim(dice, lasting)) }

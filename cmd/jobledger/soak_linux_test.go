@@ -32,9 +32,10 @@ import (
 // now and then the disk is full. At the end, everything that was acknowledged must be stored, every job must
 // have ended, none may have run twice at once, and no process or file may be left.
 //
-//	go test ./cmd/jobledger -v -run Soak -soak 10m
+//	go test ./cmd/jobledger -v -run 'Soak$' -soak 10m
 //
-// prints a table of what happened. Without -soak it lasts a few seconds.
+// prints a table of what happened. Without -soak it lasts a few seconds. TestSoakOfArchive is the same with
+// an archive policy.
 
 const (
 	soakLease   = time.Second   // the shortest allowed, so that many run out
@@ -44,17 +45,25 @@ const (
 )
 
 func TestSoak(t *testing.T) {
-	d := ledgertest.SoakFor(t, 2*time.Second, time.Second, soakReserve)
+	soakOnce(t, ledgertest.SoakFor(t, ledgertest.Size[time.Duration](1, 1, 2)*time.Second, time.Second,
+		soakReserve), false)
+}
+
+// soakOnce is one soak, which puts the program under load for so long.
+func soakOnce(t *testing.T, d time.Duration, archives bool) {
+	t.Helper()
 	if os.Getenv(soakInside) == "" && soakElsewhere(t, d) {
 		return
 	}
 	s := newSoak(t, rand.Uint64())
+	s.archives = archives
 	if os.Getenv(soakInside) != "" {
 		s.haveDisk(d)
 	}
 	s.short = d < 10*time.Second
 	s.Logf("%v, seed %d", d.Round(time.Millisecond), s.seed)
 	s.run("init")
+	s.setPolicy()
 	s.putUnderLoad(d)
 	s.comeToRest()
 	for _, wrong := range s.check() {
@@ -72,7 +81,7 @@ func soakElsewhere(t *testing.T, d time.Duration) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(exe, "-test.run=^TestSoak$", "-test.v", "-test.timeout=0", "-soak="+d.String(),
+	cmd := exec.Command(exe, "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=0", "-soak="+d.String(),
 		fmt.Sprintf("-test.short=%t", testing.Short()), fmt.Sprintf("-long=%t", ledgertest.Long()))
 	cmd.Env = append(os.Environ(), soakInside+"=1")
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
@@ -105,15 +114,17 @@ type digest = [sha256.Size]byte
 
 // soak is one soak, or its checks.
 type soak struct {
-	site          // its folder holds only the ledger
-	notes  string // a folder on another disk, which is never full
-	seed   uint64
-	short  bool  // no job takes much longer than a lease
-	disk   int64 // the size of the ledger's disk in bytes; 0: it cannot be filled
-	under  context.Context
-	stop   context.CancelFunc // ends the load
-	steady *soakProcess       // the worker without faults
-	ghost  claimed            // a claim whose owner is silent until the end
+	site         // its folder holds only the ledger
+	notes string // a folder on another disk, which is never full
+	seed  uint64
+	short bool // no job takes much longer than a lease
+	// what has ended is archived, and leaves the ledger
+	archives bool
+	disk     int64 // the size of the ledger's disk in bytes; 0: it cannot be filled
+	under    context.Context
+	stop     context.CancelFunc // ends the load
+	steady   *soakProcess       // the worker without faults
+	ghost    claimed            // a claim whose owner is silent until the end
 
 	ready  atomic.Int64 // jobs, at the last poll
 	wal    atomic.Int64 // the largest -wal file seen
@@ -132,6 +143,8 @@ type soak struct {
 	wrong   []string             // what should not have happened
 	count   map[string]int       // what happened, see table
 	history recorded             // what the ledger says at the end
+	named   map[string]string    // by job: its name, where that was acknowledged
+	sizes   []size               // of the ledger, over the time, with archives
 }
 
 func newSoak(t *testing.T, seed uint64) *soak {
@@ -255,6 +268,9 @@ func (s *soak) begin(role string, stdin io.Reader, stdout io.Writer, words ...st
 	}
 	p.log = log
 	p.Env = append(os.Environ(), soakNotes+"="+s.notes)
+	if s.archives {
+		p.Env = append(p.Env, hasteEnv+"="+s.events())
+	}
 	p.Stdin, p.Stdout, p.Stderr = stdin, stdout, io.MultiWriter(&p.stderr, log)
 	if err := s.launch(p); err != nil {
 		s.faulty("start %s: %v", role, err)
@@ -282,6 +298,9 @@ func (s *soak) end(p *soakProcess, others ...int) (code int) {
 	err := p.Wait()
 	_ = p.log.Close()
 	code = p.ProcessState.ExitCode()
+	if s.archives {
+		others = append(others, cli.ExitNoJob) // it has left the ledger
+	}
 	s.mu.Lock()
 	delete(s.live, p)
 	killed := p.killed
@@ -354,6 +373,7 @@ func (s *soak) isOne() bool {
 func (s *soak) watch() {
 	for logged := time.Now(); s.underLoad(); s.pause(100 * time.Millisecond) {
 		s.reap()
+		s.measure()
 		if info, err := os.Stat(s.path("jobledger.db-wal")); err == nil && info.Size() > s.wal.Load() {
 			s.wal.Store(info.Size())
 		}

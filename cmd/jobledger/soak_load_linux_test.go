@@ -84,13 +84,16 @@ func (s *soak) someAck(dice *rand.Rand) string {
 func (s *soak) loops() []func() {
 	loops := []func(){s.sweep, s.operate, s.pauseQueues, s.backUp, s.checkAndRead, s.ownWorker, s.shellWorker,
 		s.produceWithoutKeys}
+	if s.archives {
+		loops = append(loops, s.archive)
+	}
 	for n := range 2 {
 		loops = append(loops, func() { s.produce(n) })
 	}
 	for n := range 3 {
 		loops = append(loops, func() { s.work(n) })
 	}
-	return loops
+	return append(loops, s.loopsOverHTTP()...)
 }
 
 // behaviours are what jobs do, and how often. The number is a maximum in milliseconds, or an exit code.
@@ -130,7 +133,7 @@ func (s *soak) newJob(name string, dice *rand.Rand) (payload string) {
 }
 
 // produce enqueues jobs with keys, and sends each again until it is acknowledged, which is always safe.
-func (s *soak) produce(n int) {
+func (s *soak) produce(n int, way ...string) {
 	dice := s.dice("producer", n)
 	for batch := 0; s.underLoad(); batch++ {
 		var lines strings.Builder
@@ -143,7 +146,8 @@ func (s *soak) produce(n int) {
 		}
 		ids := make([]string, len(names))
 		for again := true; again && s.underLoad(); {
-			out, code := s.do("producer", lines.String(), []string{"enqueue", "-q", "a", "--jsonl", "-"})
+			words := append([]string{"enqueue", "-q", "a", "--jsonl", "-"}, way...)
+			out, code := s.do("producer", lines.String(), words)
 			// what is printed is durable, even if the program is killed afterwards
 			for i, id := range strings.Fields(out) {
 				switch {
@@ -184,16 +188,16 @@ func (s *soak) awaitRoom(dice *rand.Rand) {
 	}
 }
 
-func (s *soak) startWorker(name string, slots int) *soakProcess {
-	return s.begin(strings.TrimRight(name, "0123456789"), nil, nil, "work", "-q", "a", "-q", "b", "-j",
-		strconv.Itoa(slots), "--worker", name,
-		"--lease", soakLease.String(), "--kill-after", "300ms", "--log-limit", "8192", "--", "soak-job")
+func (s *soak) startWorker(name string, slots int, way ...string) *soakProcess {
+	words := append([]string{"work", "-q", "a", "-q", "b", "-j", strconv.Itoa(slots), "--worker", name,
+		"--lease", soakLease.String(), "--kill-after", "300ms", "--log-limit", "8192"}, way...)
+	return s.begin(strings.TrimRight(name, "0123456789"), nil, nil, append(words, "--", "soak-job")...)
 }
 
 // work keeps a worker running, as a service manager does.
-func (s *soak) work(n int) {
+func (s *soak) work(n int, way ...string) {
 	for s.underLoad() {
-		s.attend(s.startWorker("worker"+strconv.Itoa(n), 2))
+		s.attend(s.startWorker("worker"+strconv.Itoa(n), 2, way...))
 		s.pause(50 * time.Millisecond)
 	}
 }

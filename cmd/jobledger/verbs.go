@@ -56,6 +56,7 @@ func (p *program) verbs() []cli.Verb {
 		serveVerb(p),
 		pipeVerb(p),
 		tokenVerb(p),
+		webhookVerb(p),
 		audit.History(),
 		audit.Attempts(),
 		audit.Events(),

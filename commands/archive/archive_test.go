@@ -161,7 +161,7 @@ func closeAll(t *testing.T, s *commands.Service, dir string, most func() int64) 
 // Whatever the ranges are, each file holds exactly its range, and before it what its jobs were; and what
 // archived says is so.
 func TestCloseWritesEveryEventOnce(t *testing.T) {
-	for seed := range uint64(ledgertest.Size(1, 2, 40)) {
+	for seed := range uint64(ledgertest.Size(1, 1, 40)) {
 		random := rand.New(rand.NewPCG(seed, 5))
 		s := ofNight(t, 1800+random.IntN(len(night())-1800))
 		tail := int64(0)

@@ -12,6 +12,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/proof"
 	"jobledger/ledger/segment"
+	"jobledger/ledger/tree"
 	"jobledger/projection"
 )
 
@@ -178,7 +179,7 @@ func (c *checker) compareLive(ctx context.Context, f *File) error {
 func (c *checker) compareBlocks(ctx context.Context, f *File, facts *segment.Facts) error {
 	var stored []proof.Hash
 	err := c.store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		stored, err = tx.Blocks(ctx, f.Lo/proof.BlockSize, f.Hi/proof.BlockSize)
+		stored, err = tree.StoredBlocks(ctx, tx, f.Lo/proof.BlockSize, f.Hi/proof.BlockSize)
 		return err
 	})
 	if err != nil {

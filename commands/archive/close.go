@@ -110,7 +110,7 @@ func overtaken(ctx context.Context, store *ledger.Store, r segment.Range, err er
 // confirm compares what was read back with the blocks of the ledger, and returns the root at its end.
 func confirm(ctx context.Context, store *ledger.Store, f *segment.Facts) (root proof.Hash, err error) {
 	err = store.Read(ctx, func(tx *ledger.Tx) error {
-		blocks, err := tx.Blocks(ctx, f.Lo/proof.BlockSize, f.Hi/proof.BlockSize)
+		blocks, err := tree.StoredBlocks(ctx, tx, f.Lo/proof.BlockSize, f.Hi/proof.BlockSize)
 		if err != nil {
 			return err
 		}

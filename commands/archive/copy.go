@@ -6,6 +6,7 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/ledger/prefetch"
 	"jobledger/projection/audit"
 )
 
@@ -16,7 +17,7 @@ const copyAtOnce = 20_000
 // reading: its events and jobs are as if nothing had left store. into.Whole must be set. It costs the whole
 // history. Errors: those of Lines.
 func Copy(ctx context.Context, store *ledger.Store, dir string, into *ledger.Store) error {
-	next, stop := iter.Pull2(ledger.Prefetch(Lines(ctx, store, dir, ledger.Filter{}, true)))
+	next, stop := iter.Pull2(prefetch.Lines(Lines(ctx, store, dir, ledger.Filter{}, true)))
 	defer stop()
 	loader := audit.NewLoader(nil)
 	once := func(fn func(*ledger.Tx) error) error {

@@ -9,5 +9,6 @@
 // [List] says where the files should be, [Check] reads them, and [History] finds the events of one job in
 // them.
 //
-// Files in reading order: close.go, record.go, contents.go, check.go, chains.go, history.go.
+// Files in reading order: close.go, record.go, contents.go, check.go, chains.go, history.go,
+// lines.go, remove.go, pace.go, keeper.go, copy.go.
 package archive

@@ -17,6 +17,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/ledger/proof"
 	"jobledger/ledger/segment"
+	"jobledger/ledger/tree"
 )
 
 // ErrMissing means that the file of a segment is not there.
@@ -61,6 +62,26 @@ func History(ctx context.Context, store *ledger.Store, dir, prefix string) ([]ev
 	}
 	events, err := newest.eventsOf(ctx, store, index, id)
 	return events, newest, err
+}
+
+// Ends returns what gives a commands.Service the states in which archived jobs ended: see its field Archived.
+func Ends(store *ledger.Store, dir string) func(context.Context, event.JobID) (event.State, error) {
+	return func(ctx context.Context, id event.JobID) (event.State, error) {
+		events, _, err := History(ctx, store, dir, string(id))
+		if err != nil || len(events) == 0 {
+			return 0, err
+		}
+		state := event.State(0)
+		for _, e := range events {
+			if e.Kind().HasSeq() {
+				state = e.To
+			}
+		}
+		if !state.Final() {
+			return 0, fmt.Errorf("%w: %s", commands.ErrNoJob, id)
+		}
+		return state, nil
+	}
 }
 
 // index returns the index of f.
@@ -138,7 +159,7 @@ func compareMember(ctx context.Context, store *ledger.Store, f *File, m *segment
 	}
 	var stored []proof.Hash
 	err := store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		stored, err = tx.Blocks(ctx, first/proof.BlockSize, first/proof.BlockSize+1)
+		stored, err = tree.StoredBlocks(ctx, tx, first/proof.BlockSize, first/proof.BlockSize+1)
 		return err
 	})
 	if err != nil || len(stored) == 0 {

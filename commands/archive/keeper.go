@@ -106,7 +106,7 @@ func (k *Keeper) step(ctx context.Context) error {
 	}
 	if k.removal == nil && (closed || time.Since(k.swept) >= keeperAgain) {
 		k.removal = &Removal{Service: k.Service, Dir: k.Dir, Actor: k.Actor, OlderThan: now.OlderThan,
-			KeepFailed: now.KeepFailed}
+			KeepFailed: now.KeepFailed, KeepBodies: now.KeepBodies}
 		if now.RemoveLogs {
 			k.removal.Logs = k.Logs
 		}
@@ -149,7 +149,7 @@ func (k *Keeper) remove(ctx context.Context) error {
 			_, err := k.Service.Store.FreePages(ctx, pagesAtOnce)
 			return err
 		}
-		if err := pause(ctx, time.Since(began)); err != nil {
+		if err := k.removal.pace.pause(ctx, k.Service.Store, time.Since(began)); err != nil {
 			return err
 		}
 	}
@@ -157,7 +157,8 @@ func (k *Keeper) remove(ctx context.Context) error {
 }
 
 func samePolicy(a, b event.ArchivePolicy) bool {
-	return a.OlderThan == b.OlderThan && a.KeepFailed == b.KeepFailed && a.RemoveLogs == b.RemoveLogs
+	return a.OlderThan == b.OlderThan && a.KeepFailed == b.KeepFailed && a.RemoveLogs == b.RemoveLogs &&
+		a.KeepBodies == b.KeepBodies
 }
 
 func orDefault[T int64 | time.Duration](given, otherwise T) T {

@@ -23,15 +23,18 @@ func Record(ctx context.Context, s *commands.Service, actor string, what event.A
 	if err := commands.CheckText("reason", what.Reason, commands.MaxReason); err != nil {
 		return after, err
 	}
-	err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
+	follows := func(tx *ledger.Tx) error {
 		last, err := projection.LastSegment(ctx, tx)
-		if err != nil {
-			return err
+		if err == nil && what.Lo != last.Hi {
+			err = fmt.Errorf("%w: the events up to %d are archived, and these begin with %d", commands.ErrConflict,
+				last.Hi, what.Lo+1)
 		}
-		if what.Lo != last.Hi {
-			return fmt.Errorf("%w: the events up to %d are archived, and these begin with %d", commands.ErrConflict,
-				last.Hi,
-				what.Lo+1)
+		return err
+	}
+	// What is hashed does not change, so no writer waits for that.
+	err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
+		if err := follows(tx); err != nil {
+			return err
 		}
 		hashes, err := tree.New(ctx, tx, nil)
 		if err != nil {
@@ -44,6 +47,15 @@ func Record(ctx context.Context, s *commands.Service, actor string, what event.A
 		if root.String() != what.Root {
 			return fmt.Errorf("%w: the root at %d events is %s, and the segment has %s", ledger.ErrDamaged, what.Hi,
 				root, what.Root)
+		}
+		return nil
+	})
+	if err != nil {
+		return after, err
+	}
+	err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
+		if err := follows(tx); err != nil {
+			return err
 		}
 		pos, at := tx.Next(), tx.At()
 		e := event.Event{Pos: pos, At: at, Actor: actor, Body: &what}

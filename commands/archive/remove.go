@@ -29,12 +29,14 @@ type Removal struct {
 	OlderThan time.Duration // jobs that ended at least so long ago
 	// failed jobs that ended at least so long ago; 0: as OlderThan
 	KeepFailed time.Duration
+	KeepBodies bool // payloads and results stay in the ledger, where Erase reaches them
 	// Logs is the folder with the output of the jobs' commands, of which that of the jobs that left is removed;
 	// "": none is. What a crash leaves there does no harm.
 	Logs string
 
 	after    int64   // the last job that was looked at
-	next     []int64 // the jobs of the next step
+	found    []int64 // the jobs of the next steps
+	pace     pace    // how many of them a step removes
 	segments []File
 	read     map[int64]bool // by Hi: segment files that were compared with the ledger
 }
@@ -49,32 +51,35 @@ func (m *Removal) rules(ctx context.Context, tx *ledger.Tx) (r past.Rules, err e
 		return r, err
 	}
 	now := tx.Now()
-	r = past.Rules{Hi: last.Hi, LastAt: last.LastAt, EndedBefore: now.Add(-m.OlderThan)}
+	r = past.Rules{Hi: last.Hi, LastAt: last.LastAt, EndedBefore: now.Add(-m.OlderThan),
+		KeepBodies: m.KeepBodies}
 	if m.KeepFailed > m.OlderThan {
 		r.FailedBefore = now.Add(-m.KeepFailed)
 	}
 	return r, nil
 }
 
-// Step removes up to 200 jobs. more is false if there are no others, by what the ledger is now. Before it
-// removes anything, it reads each file with events of these jobs, once, and compares it with what the ledger
-// says of it. Errors: ErrMissing; segment.ErrDamaged.
+// Step removes up to 200 jobs, or as many as keep others from writing for some 2 ms, by the time that the
+// steps before took. more is false if there are no others, by what the ledger is now. Before it removes
+// anything, it reads each file with events of these jobs, once, and compares it with what the ledger says of
+// it. Errors: ErrMissing; segment.ErrDamaged.
 func (m *Removal) Step(ctx context.Context) (done event.Removed, more bool, err error) {
-	ns := m.next
+	most := m.pace.next(removedAtOnce)
 	err = m.Service.Store.Read(ctx, func(tx *ledger.Tx) error {
-		if len(ns) == 0 {
-			if ns, err = m.find(ctx, tx); err != nil || len(ns) == 0 {
-				return err
-			}
+		if len(m.found) > most {
+			return nil
 		}
-		if m.next, err = m.find(ctx, tx); err == nil {
+		some, err := m.find(ctx, tx)
+		if m.found = append(m.found, some...); err == nil {
 			m.segments, err = ListIn(ctx, tx, m.Dir)
 		}
 		return err
 	})
+	ns := m.found[:min(most, len(m.found))]
 	if err != nil || len(ns) == 0 {
 		return done, false, err
 	}
+	m.found = m.found[len(ns):]
 	for i := range m.segments {
 		if f := &m.segments[i]; f.Hi >= ns[0] {
 			if err := m.compare(f); err != nil {
@@ -84,9 +89,9 @@ func (m *Removal) Step(ctx context.Context) (done event.Removed, more bool, err 
 	}
 	failpoint.Hit("remove-compared")
 	newest := m.segments[len(m.segments)-1]
-	more = len(m.next) > 0
+	more = len(m.found) > 0
 	var ids []event.JobID
-	err = m.Service.Store.Write(ctx, func(tx *ledger.Tx) error {
+	err = m.pace.write(ctx, m.Service.Store, len(ns), func(tx *ledger.Tx) error {
 		r, err := m.rules(ctx, tx)
 		if err != nil {
 			return err
@@ -170,55 +175,48 @@ func (m *Removal) All(ctx context.Context, each func(event.Removed)) (sum event.
 		if done, more, err = m.Step(ctx); err != nil {
 			break
 		}
+		took := time.Since(began)
 		sum.Hi = max(sum.Hi, done.Hi)
 		sum.Jobs += done.Jobs
 		sum.Events += done.Events
 		sum.Bodies += done.Bodies
 		sum.BodyBytes += done.BodyBytes
 		sum.Keys += done.Keys
+		sum.Kept += done.Kept
 		if each != nil {
 			each(done)
 		}
 		if more {
-			err = pause(ctx, time.Since(began))
+			err = m.pace.pause(ctx, m.Service.Store, took)
 		}
 	}
 	return sum, errors.Join(err, ctx.Err())
 }
 
-// pagesAtOnce is how many pages one step of Shrink gives back: about a megabyte.
+// pagesAtOnce is how many pages one step of Shrink gives back at most: about a megabyte.
 const pagesAtOnce = 256
 
 // Shrink gives the free pages of the ledger's file back to the system, in short transactions with pauses as
 // long as these, and then shortens the -wal file. Where the file cannot shrink, it does nothing.
 func Shrink(ctx context.Context, store *ledger.Store) error {
+	var steps pace
 	for before := int64(-1); ; {
 		began := time.Now()
-		left, err := store.FreePages(ctx, pagesAtOnce)
+		most := steps.next(pagesAtOnce)
+		left, err := store.FreePages(ctx, most)
 		if err != nil {
 			return err
 		}
+		steps.took(most, time.Since(began))
 		failpoint.Hit("shrunk")
 		if left == 0 || left == before {
 			break
 		}
 		before = left
-		if err := pause(ctx, time.Since(began)); err != nil {
+		if err := steps.pause(ctx, store, time.Since(began)); err != nil {
 			return err
 		}
 	}
 	_, err := store.TrimWAL(ctx)
 	return err
-}
-
-// pause leaves the ledger to others.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(min(d, time.Second))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

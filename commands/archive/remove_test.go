@@ -22,6 +22,8 @@ import (
 	"jobledger/ledger/tree"
 	"jobledger/projection"
 	"jobledger/projection/audit"
+	"jobledger/projection/keyframe"
+	"jobledger/projection/rebuild"
 )
 
 // everything is what the ledger has of each job: its row, and its events.
@@ -71,7 +73,7 @@ func rootOf(t *testing.T, store *ledger.Store, size int64) (root proof.Hash) {
 
 // Whatever leaves is in the archive, and what stays is as it was.
 func TestRemovalLosesNothing(t *testing.T) {
-	for seed := range uint64(ledgertest.Size(1, 2, 40)) {
+	for seed := range uint64(ledgertest.Size(1, 1, 40)) {
 		random := rand.New(rand.NewPCG(seed, 6))
 		s := ofNight(t, 1800+random.IntN(len(night())-1800))
 		dir := filepath.Join(t.TempDir(), "archive")
@@ -82,6 +84,7 @@ func TestRemovalLosesNothing(t *testing.T) {
 			if random.IntN(2) == 0 {
 				m.KeepFailed = 1000 * 24 * time.Hour
 			}
+			m.KeepBodies = random.IntN(3) == 0
 			if random.IntN(3) == 0 { // interrupted
 				_, _, err := m.Step(t.Context())
 				if err != nil {
@@ -160,9 +163,9 @@ func closeSome(t *testing.T, s *commands.Service, dir string, random *rand.Rand)
 
 func rebuildChangesNothing(t *testing.T, store *ledger.Store) {
 	t.Helper()
-	var done audit.Rebuilt
+	var done rebuild.Report
 	err := store.Write(t.Context(), func(tx *ledger.Tx) error {
-		p, err := audit.PlanRebuild(t.Context(), tx)
+		p, err := rebuild.New(t.Context(), tx)
 		if err != nil {
 			return err
 		}
@@ -170,7 +173,7 @@ func rebuildChangesNothing(t *testing.T, store *ledger.Store) {
 		return err
 	})
 	jobs := done.Jobs
-	if done.Jobs = 0; err != nil || !reflect.DeepEqual(done, audit.Rebuilt{}) {
+	if done.Jobs = 0; err != nil || !reflect.DeepEqual(done, rebuild.Report{}) {
 		t.Errorf("rebuild of %d jobs changed %+v, %v", jobs, done, err)
 	}
 }
@@ -322,9 +325,29 @@ WHERE pos = (SELECT min(pos) FROM events WHERE job IS NOT NULL AND pos > 256)`,
 	}
 }
 
+// A keyframe that is due behind what has left is of events that are there.
+func TestKeyframesAfterARemovalAreOfEventsThatAreThere(t *testing.T) {
+	s, dir := ofNight(t, 2000), t.TempDir()
+	closeAll(t, s, dir, func() int64 { return 256 })
+	m := archive.Removal{Service: s, Dir: dir, Actor: actor, OlderThan: time.Hour}
+	if _, err := m.All(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		if _, err := keyframe.Extend(t.Context(), s.Store, 1500); err != nil {
+			t.Fatal(err)
+		}
+		batch := slices.Repeat([]commands.Enqueue{{Queue: "mail"}}, 150)
+		if _, err := s.Enqueue(t.Context(), actor, batch...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	verify(t, s.Store)
+}
+
 // A whole copy is the ledger as if nothing had left: the same events, so the same answers to every question.
 func TestCopyIsTheWholeLedger(t *testing.T) {
-	for seed := range uint64(ledgertest.Size(1, 2, 20)) {
+	for seed := range uint64(ledgertest.Size(1, 1, 20)) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		s := ofNight(t, 1800+random.IntN(len(night())-1800))
 		dir := filepath.Join(t.TempDir(), "archive")
@@ -364,5 +387,53 @@ func TestCopyIsTheWholeLedger(t *testing.T) {
 		if err := whole.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// Payloads and results that stay are counted, and Erase reaches them and the salt of a key.
+func TestEraseReachesWhatIsLeft(t *testing.T) {
+	s, dir := ofNight(t, 2000), t.TempDir()
+	closeAll(t, s, dir, func() int64 { return 768 })
+	m := archive.Removal{Service: s, Dir: dir, Actor: actor, OlderThan: time.Hour, KeepBodies: true}
+	gone, err := m.All(t.Context(), nil)
+	if err != nil || gone.Kept == 0 || gone.Bodies != 0 {
+		t.Fatalf("removed %+v, %v", gone, err)
+	}
+	verify(t, s.Store)
+	erased := 0
+	for line, err := range archive.Lines(t.Context(), s.Store, dir, ledger.Filter{Until: 256}, true) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := line.Event.Body.(*event.Enqueued); !ok || line.Body == nil {
+			continue
+		}
+		what, changed, err := archive.Erase(t.Context(), s, actor, dir, string(line.Job), "asked for")
+		if errors.Is(err, commands.ErrConflict) {
+			continue // it has not left
+		}
+		if err != nil || !changed || what.Bodies == 0 || what.Erased != line.Job {
+			t.Fatalf("erased %+v, %t, %v", what, changed, err)
+		}
+		_, changed, err = archive.Erase(t.Context(), s, actor, dir, string(line.Job), "")
+		if changed || err != nil {
+			t.Errorf("erased twice, %v", err)
+		}
+		if erased++; erased == 5 {
+			break
+		}
+	}
+	verify(t, s.Store)
+	change(t, s.Store, `DELETE FROM bodies WHERE pos = (SELECT max(b.pos) FROM bodies b
+WHERE NOT EXISTS (SELECT 1 FROM events e WHERE e.pos = b.pos))`)
+	err = s.Store.Read(t.Context(), func(tx *ledger.Tx) error {
+		v, err := audit.Verify(t.Context(), tx, nil)
+		if len(v.Findings) != 1 || v.Findings[0].Code != audit.FindRemoved {
+			t.Errorf("verify found %+v", v.Findings)
+		}
+		return err
+	})
+	if err != nil || erased == 0 {
+		t.Errorf("%d jobs were erased, %v", erased, err)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/failpoint"
+	"jobledger/ledger/prefetch"
 	"jobledger/projection"
 	"jobledger/projection/audit"
 )
@@ -137,7 +138,7 @@ func loadAtOnce(ctx context.Context, tx *ledger.Tx, lines iter.Seq2[event.Line, 
 		return done, err
 	}
 	loader := audit.NewLoader(tx)
-	for line, err := range ledger.Prefetch(checked(lines)) {
+	for line, err := range prefetch.Lines(checked(lines)) {
 		if err := addLine(ctx, loader, line, err, progress); err != nil {
 			return done, err
 		}

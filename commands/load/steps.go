@@ -8,6 +8,7 @@ import (
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/ledger/prefetch"
 	"jobledger/projection/audit"
 )
 
@@ -27,7 +28,7 @@ func loadInSteps(ctx context.Context, s *commands.Service, lines iter.Seq2[event
 	progress func(int64),
 	finish func(*ledger.Tx, *Loaded) error) (done Loaded, err error) {
 	loader := audit.NewLoader(nil)
-	next, stop := iter.Pull2(ledger.Prefetch(checked(lines)))
+	next, stop := iter.Pull2(prefetch.Lines(checked(lines)))
 	defer stop()
 	err = writeOnce(ctx, s, func(tx *ledger.Tx) error {
 		if err := wantEmpty(ctx, tx); err != nil {

@@ -64,9 +64,7 @@ func (s *exampleShop) order(client *http.Client, number int) bool {
 // acknowledged is shipped, none twice, and a signal ends the shop in an orderly way.
 func TestKilledExampleShop(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("builds a program")
-	}
+	ledgertest.Slow(t) // it builds a program
 	if _, err := exec.LookPath("go"); err != nil && os.Getenv("CI") != "true" {
 		t.Skip("builds a program, and there is no go")
 	}

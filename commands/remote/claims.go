@@ -74,7 +74,7 @@ func (c *Client) Apply(ctx context.Context, _ string, id event.JobID, command co
 
 func (c *Client) takeOver(ctx context.Context, id event.JobID, t commands.TakeOver) (
 	j projection.Job, err error) {
-	var answer wire.Job
+	var answer wire.JobAnswer
 	_, err = c.send(ctx, request{method: http.MethodPut, path: claimPath(id, t.Token) + "/process",
 		body: wire.TakeOver{Process: wire.ProcessOf(t.Process), Owner: t.Owner, Lease: t.Lease.Seconds()}}, &answer)
 	if err != nil {

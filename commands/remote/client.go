@@ -41,6 +41,7 @@ type Client struct {
 	token string
 	file  string
 
+	flight flight
 	lost   lost
 	waiter waiter
 	done   chan struct{} // closed by Close
@@ -55,9 +56,8 @@ func New(c Config) (*Client, error) {
 		return nil, err
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConnsPerHost = 64
+	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, 512
 	transport.IdleConnTimeout = 90 * time.Second
-	transport.ResponseHeaderTimeout = 2 * time.Minute
 	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	if c.CA != "" {
 		pem, err := os.ReadFile(c.CA)

@@ -15,6 +15,7 @@
 //
 // Who acts is what the server says of the token; the actor of a call is not sent.
 //
-// Files in reading order: client.go (what is where), send.go (one request), enqueue.go, claims.go (turns of a
-// worker), lost.go (claims without an answer), wait.go (being woken). Package wire has the JSON.
+// Files in reading order: client.go (what is where), send.go (one request), enqueue.go, group.go (calls that
+// share a request), claims.go (turns of a worker), lost.go (claims without an answer), wait.go (being woken).
+// Package wire has the JSON.
 package remote

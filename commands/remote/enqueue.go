@@ -1,11 +1,9 @@
 package remote
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
@@ -73,37 +71,18 @@ func references(all []commands.Dependency) (texts []string) {
 
 // Enqueue is that of [commands.Service]. More than 1,000 jobs, or more than 6 MiB of them, become several
 // requests, of which each is carried out whole or not at all. A job without an ID gets one here, so that it
-// can be asked for again.
+// can be asked for again. Calls of several goroutines at once share requests; each has its own outcome.
 func (c *Client) Enqueue(ctx context.Context, _ string, jobs ...commands.Enqueue) (
 	[]commands.Enqueued, error) {
 	var all []commands.Enqueued
-	var body bytes.Buffer
-	first := 0
-	flush := func(until int) error {
-		if until == first {
+	var next lines
+	flush := func() error {
+		if len(next.jobs) == 0 {
 			return nil
 		}
-		var answer wire.Items
-		_, err := c.send(ctx, request{method: http.MethodPost, path: "/jobs", kind: "application/x-ndjson",
-			body: bytes.Clone(body.Bytes())}, &answer)
-		if err != nil {
-			return err
-		}
-		if len(answer.Items) != until-first {
-			return fmt.Errorf("enqueue: %d answers to %d jobs", len(answer.Items), until-first)
-		}
-		for i, item := range answer.Items {
-			j, err := item.Projection()
-			if err != nil {
-				return err
-			}
-			j.Payload = jobs[first+i].Payload
-			all = append(all, commands.Enqueued{Job: j, Replaced: item.Replaced,
-				Existing: item.Existing})
-		}
-		first = until
-		body.Reset()
-		return nil
+		some, err := c.enqueue(ctx, next)
+		all, next = append(all, some...), lines{}
+		return err
 	}
 	for i := range jobs {
 		e := jobs[i]
@@ -119,14 +98,14 @@ func (c *Client) Enqueue(ctx context.Context, _ string, jobs ...commands.Enqueue
 		if err != nil {
 			return nil, err
 		}
-		if i-first == maxJobs || body.Len()+len(line) > maxBatch {
-			if err := flush(i); err != nil {
+		if len(next.jobs) == maxJobs || len(next.text)+len(line) > maxBatch {
+			if err := flush(); err != nil {
 				return nil, err
 			}
 		}
-		body.Write(append(line, '\n'))
+		next.jobs, next.text = append(next.jobs, e), append(append(next.text, line...), '\n')
 	}
-	if err := flush(len(jobs)); err != nil {
+	if err := flush(); err != nil {
 		return nil, err
 	}
 	return all, nil

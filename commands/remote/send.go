@@ -105,7 +105,7 @@ func (c *Client) attempt(ctx context.Context, r request, body []byte, kind strin
 		return false, err
 	}
 	defer answer.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
+	text, err := read(answer)
 	switch {
 	case err != nil:
 		return false, err
@@ -122,6 +122,16 @@ func (c *Client) attempt(ctx context.Context, r request, body []byte, kind strin
 		return false, fmt.Errorf("%s %s: the answer cannot be read: %w", r.method, r.path, err)
 	}
 	return true, nil
+}
+
+// read reads the whole answer.
+func read(answer *http.Response) ([]byte, error) {
+	if n := answer.ContentLength; n >= 0 && n <= maxAnswer {
+		text := make([]byte, n)
+		_, err := io.ReadFull(answer.Body, text)
+		return text, err
+	}
+	return io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
 }
 
 // problemOf is an answer that is an error. One that is not the server's own, such as a proxy's, has its

@@ -17,6 +17,7 @@ import (
 
 // A worker needs few connections to a server: up to four while it is busy, and two while it is idle.
 func TestPostgresConnectionsOfAWorker(t *testing.T) {
+	ledgertest.Slow(t)
 	t.Parallel()
 	dsn := ledgertest.Postgres(t)
 	service := &commands.Service{Store: ledgertest.OpenAt(t, dsn)}

@@ -9,7 +9,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
-	"jobledger/projection"
+	"jobledger/projection/claims"
 )
 
 // What a worker asks the ledger for, as its log names it.
@@ -64,7 +64,7 @@ func (r *retryState) endedBy(what string) bool {
 // failed takes in an error of the ledger and sets the backoff. If the ledger is gone, everything stops.
 func (l *loop) failed(what string, err error) {
 	now := time.Now()
-	if _, ok := errors.AsType[*projection.DamagedJobError](err); ok {
+	if _, ok := errors.AsType[*claims.DamagedJobError](err); ok {
 		l.foundOnlyDamaged(now, what, err)
 		return
 	}

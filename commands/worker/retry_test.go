@@ -18,6 +18,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
+	"jobledger/projection/claims"
 )
 
 // limitPages limits the pages of the ledger's file to n. 1 means that it cannot grow, as on a full disk.
@@ -179,7 +180,7 @@ func TestWorkerNamesDamagedJobAndRunsOthers(t *testing.T) {
 					w.Stop()
 				}
 				run.Wait()
-				var damaged *projection.DamagedJobError
+				var damaged *claims.DamagedJobError
 				switch {
 				case drain && (!errors.As(err, &damaged) || damaged.Job != bad.ID):
 					t.Errorf("got %v, want an error about job %s", err, bad.ID)

@@ -18,7 +18,8 @@
 //
 //	event.go        Event, JobID, Worker
 //	kinds.go        the registry of kinds and states
-//	body.go         one type per kind, and the JSON fields of each
+//	body.go         one type per kind
+//	fields.go       the JSON fields of each
 //	codec.go        writing and reading the fields of a body
 //	defaults.go     implicit defaults, which are not stored
 //	json.go         an event as one JSON object

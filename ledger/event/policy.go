@@ -8,6 +8,7 @@ type ArchivePolicy struct {
 	KeepFailed time.Duration // failed jobs stay until they are so old; 0: as the others
 	RemoveLogs bool          // the output of the jobs' commands goes with them
 	Reason     string
+	KeepBodies bool // payloads and results stay in the ledger
 }
 
 // Kind returns KindArchivePolicy.
@@ -18,6 +19,8 @@ func (b *ArchivePolicy) fields(f *fields) {
 	f.duration("keep_failed", &b.KeepFailed)
 	f.flag("remove_logs", &b.RemoveLogs)
 	f.text("reason", &b.Reason)
+	f.sparse = true
+	f.flag("keep_bodies", &b.KeepBodies)
 }
 
 // MaxArchiveAge is the greatest age that a policy may name.
@@ -27,7 +30,7 @@ const MaxArchiveAge = 100 * 365 * 24 * time.Hour
 func (s *validator) archivePolicy(b *ArchivePolicy) {
 	s.between("older_than", int64(b.OlderThan), 0, int64(MaxArchiveAge))
 	s.between("keep_failed", int64(b.KeepFailed), 0, int64(MaxArchiveAge))
-	if b.OlderThan == 0 && (b.KeepFailed != 0 || b.RemoveLogs) {
+	if b.OlderThan == 0 && (b.KeepFailed != 0 || b.RemoveLogs || b.KeepBodies) {
 		s.fail("keep_failed", b.KeepFailed)
 	}
 }

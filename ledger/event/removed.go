@@ -1,6 +1,7 @@
 package event
 
 // Removed: jobs that had ended left the ledger's database with all their events, which are in segment files.
+// Or the payloads and results of one of them, which had stayed, were erased.
 type Removed struct {
 	Hi        int64 // up to this event; their segments end here, or before
 	Jobs      int64
@@ -10,6 +11,8 @@ type Removed struct {
 	Keys      int64 // of the jobs' keys, those that stay theirs for ever
 	More      bool  // there were more jobs to remove
 	Reason    string
+	Kept      int64 // payloads and results of these jobs that stay, where erase reaches them
+	Erased    JobID // in place of jobs that leave: one that had left; Bodies and BodyBytes are what was erased
 }
 
 // Kind returns KindRemoved.
@@ -24,6 +27,9 @@ func (b *Removed) fields(f *fields) {
 	f.int64("keys", &b.Keys)
 	f.flag("more", &b.More)
 	f.text("reason", &b.Reason)
+	f.sparse = true
+	f.int64("kept", &b.Kept)
+	f.text("erased", (*string)(&b.Erased))
 }
 
 // removed checks the body of a removed event.
@@ -34,7 +40,15 @@ func (s *validator) removed(b *Removed) {
 	}
 	s.between("jobs", b.Jobs, 0, b.Hi)
 	s.between("events", b.Events, b.Jobs, b.Hi)
-	s.between("bodies", b.Bodies, 0, b.Events)
+	if b.Erased != "" {
+		s.between("jobs", b.Jobs, 0, 0)
+		s.between("events", b.Events, 0, 0)
+		s.between("kept", b.Kept, 0, 0)
+		s.between("bodies", b.Bodies, 0, b.Hi)
+	} else {
+		s.between("bodies", b.Bodies, 0, b.Events)
+		s.between("kept", b.Kept, 0, b.Events-b.Bodies)
+	}
 	s.between("bytes", b.BodyBytes, 0, 1<<53)
 	s.between("keys", b.Keys, 0, b.Jobs)
 }

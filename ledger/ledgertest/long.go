@@ -26,6 +26,22 @@ func Size[T any](short, standard, long T) T {
 // Long reports whether this run is the long tier. A test that starts its own binary passes the flag on.
 func Long() bool { return *long }
 
+// All reports whether this run takes what is too slow for each "go test ./...": it is the long tier, or on
+// PostgreSQL, or -run asks for some tests by name.
+func All() bool {
+	named := flag.Lookup("test.run")
+	return Long() || *engine == "postgres" || named != nil && named.Value.String() != ""
+}
+
+// Slow skips a test that is too slow for each "go test ./...", where a quicker test is about the same thing.
+// All says when it runs.
+func Slow(t testing.TB) {
+	t.Helper()
+	if !All() {
+		t.Skip("slow: it runs with -long, with -engine postgres, and where -run asks for it")
+	}
+}
+
 // Sample returns every n-th element of all; in the long tier, all of them.
 func Sample[T any](all []T, n int) (some []T) {
 	if Long() {

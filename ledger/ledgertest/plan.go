@@ -59,3 +59,25 @@ func WantPlan(t testing.TB, s *ledger.Store, statement string, searches ...strin
 		}
 	}
 }
+
+// harmless are scans that read no table.
+var harmless = []string{"SCAN CONSTANT ROW", "SCAN live", "SCAN v", "SCAN 64-ROW VALUES CLAUSE"}
+
+// CheckPlan fails for every table scan and every sort of a statement that is not excused, and if nothing
+// searches index.
+func CheckPlan(t testing.TB, s *ledger.Store, what, statement, index string, excused ...string) {
+	t.Helper()
+	lines := Plan(t, s, statement)
+	found := false
+	for _, line := range lines {
+		bad := strings.HasPrefix(line, "SCAN") || strings.Contains(line, "TEMP B-TREE") ||
+			strings.Contains(line, "AUTOMATIC")
+		if bad && !slices.Contains(harmless, line) && !slices.Contains(excused, line) {
+			t.Errorf("%s: %s\n%.300s", what, line, statement)
+		}
+		found = found || strings.HasPrefix(line, "SEARCH") && strings.Contains(line, index)
+	}
+	if index != "" && !found {
+		t.Errorf("%s: nothing searches %s in %q\n%.300s", what, index, lines, statement)
+	}
+}

@@ -18,6 +18,7 @@ import (
 )
 
 func TestPostgresDatabasesAreApartAndDropped(t *testing.T) {
+	ledgertest.Slow(t)
 	var gone string
 	t.Run("two", func(t *testing.T) {
 		a, b := ledgertest.Postgres(t), ledgertest.Postgres(t)
@@ -44,6 +45,7 @@ func TestPostgresDatabasesAreApartAndDropped(t *testing.T) {
 }
 
 func TestPostgresServerKeepsWhatIsCommitted(t *testing.T) {
+	ledgertest.Slow(t)
 	s := ledgertest.PostgresServer(t)
 	before := s.URL()
 	conn := connect(t, before)

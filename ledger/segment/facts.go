@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"sync"
 	"time"
 
 	"jobledger/ledger/proof"
@@ -33,11 +34,13 @@ func (r Range) Check() error {
 // up to ten thousand million events.
 func (r Range) Name() string { return fmt.Sprintf("%010d-%010d.jsonl.gz", r.Lo, r.Hi) }
 
-var nameForm = regexp.MustCompile(`^([0-9]{10,19})-([0-9]{10,19})\.jsonl\.gz$`)
+var nameForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([0-9]{10,19})-([0-9]{10,19})\.jsonl\.gz$`)
+})
 
 // ParseName returns the range of the file with this name; ok is false if it is not the name of a segment.
 func ParseName(name string) (r Range, ok bool) {
-	parts := nameForm.FindStringSubmatch(name)
+	parts := nameForm().FindStringSubmatch(name)
 	if parts == nil {
 		return r, false
 	}

@@ -54,7 +54,7 @@ func step(ctx context.Context, s *ledger.Store, upTo, most int64, source func(*l
 		if err != nil {
 			return err
 		}
-		if from, err = tx.BlockCount(ctx); err != nil {
+		if from, err = BlockCount(ctx, tx); err != nil {
 			return err
 		}
 		if from > tail/proof.BlockSize {
@@ -75,7 +75,7 @@ func step(ctx context.Context, s *ledger.Store, upTo, most int64, source func(*l
 		return 0, false, err
 	}
 	failpoint.Hit("hashed")
-	err = s.Write(ctx, func(tx *ledger.Tx) error { return tx.AppendBlocks(ctx, from, hashes) })
+	err = s.Write(ctx, func(tx *ledger.Tx) error { return AppendBlocks(ctx, tx, from, hashes) })
 	if err != nil {
 		return 0, false, err
 	}

@@ -39,7 +39,7 @@ func New(ctx context.Context, tx *ledger.Tx, source Source) (*Tree, error) {
 	if t.size, err = tx.Tail(ctx); err != nil {
 		return nil, err
 	}
-	t.stored, err = tx.BlockCount(ctx)
+	t.stored, err = BlockCount(ctx, tx)
 	t.stored = min(t.stored, t.size/proof.BlockSize) // others are of no events
 	return t, err
 }
@@ -117,7 +117,7 @@ type reader struct {
 // Blocks is that of [proof.Source].
 func (r reader) Blocks(from, to int64) (list []proof.Hash, err error) {
 	if from < r.stored {
-		if list, err = r.tx.Blocks(r.ctx, from, min(to, r.stored)); err != nil {
+		if list, err = StoredBlocks(r.ctx, r.tx, from, min(to, r.stored)); err != nil {
 			return nil, err
 		}
 		if missing := min(to, r.stored) - from - int64(len(list)); missing > 0 {

@@ -211,7 +211,7 @@ func TestExtendByTwoAtOnceWritesTheSame(t *testing.T) {
 	}
 	all.Wait()
 	read(t, s, func(ctx context.Context, tx *ledger.Tx, _ *tree.Tree) error {
-		got, err := tx.Blocks(ctx, 0, 9)
+		got, err := tree.StoredBlocks(ctx, tx, 0, 9)
 		for n := range got {
 			want, err := proof.BlockHash(leaves[n*proof.BlockSize : (n+1)*proof.BlockSize])
 			if err != nil || got[n] != want {
@@ -227,13 +227,13 @@ func TestExtendByTwoAtOnceWritesTheSame(t *testing.T) {
 		t.Errorf("%d blocks more", added)
 	}
 	err := s.Write(t.Context(), func(tx *ledger.Tx) error {
-		return tx.AppendBlocks(t.Context(), 1, []proof.Hash{{1}, {2}})
+		return tree.AppendBlocks(t.Context(), tx, 1, []proof.Hash{{1}, {2}})
 	})
 	if !errors.Is(err, ledger.ErrDamaged) {
 		t.Errorf("another hash of a block: got %v", err)
 	}
 	err = s.Write(t.Context(), func(tx *ledger.Tx) error {
-		return tx.AppendBlocks(t.Context(), 3, []proof.Hash{{1}})
+		return tree.AppendBlocks(t.Context(), tx, 3, []proof.Hash{{1}})
 	})
 	if !errors.Is(err, ledger.ErrDamaged) {
 		t.Errorf("a block after a gap: got %v", err)
@@ -245,24 +245,24 @@ func TestSealsAreKeptInOrder(t *testing.T) {
 	at := ledgertest.Epoch.Add(time.Hour)
 	s.Now = func() time.Time { return at }
 	grow(t, s, 3)
-	want := []ledger.Seal{{N: 1, Size: 2, At: at, Root: proof.Hash{1}},
+	want := []tree.Seal{{N: 1, Size: 2, At: at, Root: proof.Hash{1}},
 		{N: 2, Size: 2, At: at, Root: proof.Hash{1},
 			Note: "é\nnote\n\n"}, {N: 3, Size: 3, At: at, Root: proof.Hash{2}}}
 	for _, seal := range want {
-		err := s.Write(t.Context(), func(tx *ledger.Tx) error { return tx.AppendSeal(t.Context(), seal) })
+		err := s.Write(t.Context(), func(tx *ledger.Tx) error { return tree.AppendSeal(t.Context(), tx, seal) })
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	err := s.Write(t.Context(), func(tx *ledger.Tx) error {
-		return tx.AppendSeal(t.Context(), ledger.Seal{Size: 2})
+		return tree.AppendSeal(t.Context(), tx, tree.Seal{Size: 2})
 	})
 	if !errors.Is(err, ledger.ErrConflict) {
 		t.Errorf("a smaller seal: got %v", err)
 	}
 	read(t, s, func(ctx context.Context, tx *ledger.Tx, _ *tree.Tree) error {
-		var got []ledger.Seal
-		for seal, err := range tx.Seals(ctx) {
+		var got []tree.Seal
+		for seal, err := range tree.Seals(ctx, tx) {
 			if err != nil {
 				return err
 			}
@@ -271,10 +271,10 @@ func TestSealsAreKeptInOrder(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("got %v, want %v", got, want)
 		}
-		if last, ok, err := tx.LastSeal(ctx); last != want[2] || !ok || err != nil {
+		if last, ok, err := tree.LastSeal(ctx, tx); last != want[2] || !ok || err != nil {
 			t.Errorf("the last is %v, %v, %v", last, ok, err)
 		}
-		if last, ok, err := tx.LastHandedOut(ctx); last != want[1] || !ok || err != nil {
+		if last, ok, err := tree.LastHandedOut(ctx, tx); last != want[1] || !ok || err != nil {
 			t.Errorf("the last that was handed out is %v, %v, %v", last, ok, err)
 		}
 		return nil

@@ -10,6 +10,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/proof"
+	"jobledger/ledger/tree"
 	"jobledger/projection/internal/table"
 )
 
@@ -19,7 +20,7 @@ type evidence struct {
 	count  int64        // how many blocks have a stored hash
 	first  int64        // the block of blocks[0]
 	blocks []proof.Hash // stored hashes, a chunk of them
-	seals  []ledger.Seal
+	seals  []tree.Seal
 	keys   map[string]bool      // public keys and names that events of the kind sealing have named so far
 	roots  map[int64]proof.Hash // by size: those that archived events name, once the tree is as large
 	leaf   []byte
@@ -34,7 +35,7 @@ const blocksAtOnce = 1024
 func (v *verifier) beginEvidence(ctx context.Context) error {
 	w := &evidence{keys: make(map[string]bool), roots: make(map[int64]proof.Hash)}
 	var err error
-	if w.count, err = v.tx.BlockCount(ctx); err != nil {
+	if w.count, err = tree.BlockCount(ctx, v.tx); err != nil {
 		return err
 	}
 	w.from = w.count * proof.BlockSize
@@ -47,7 +48,7 @@ func (v *verifier) beginEvidence(ctx context.Context) error {
 			Detail: fmt.Sprintf("there is a block %d, and the first one is 0", least.Int64)})
 	}
 	n := int64(0)
-	for s, err := range v.tx.Seals(ctx) {
+	for s, err := range tree.Seals(ctx, v.tx) {
 		if errors.Is(err, ledger.ErrDamaged) {
 			v.find(Finding{Code: FindSeal, Field: "seals", Detail: err.Error()})
 			break
@@ -93,7 +94,7 @@ func (v *verifier) beginEvidence(ctx context.Context) error {
 func (w *evidence) resume(ctx context.Context, tx *ledger.Tx, since int64) (ok bool, err error) {
 	whole := min(since/proof.BlockSize, w.count)
 	for n := int64(0); n < whole; n += blocksAtOnce {
-		list, err := tx.Blocks(ctx, n, min(n+blocksAtOnce, whole))
+		list, err := tree.StoredBlocks(ctx, tx, n, min(n+blocksAtOnce, whole))
 		if err != nil {
 			return false, err
 		}
@@ -231,7 +232,7 @@ func (v *verifier) storedBlock(ctx context.Context, n int64) (stored proof.Hash,
 		return stored, false, nil
 	}
 	if n < w.first || n >= w.first+int64(len(w.blocks)) {
-		list, err := v.tx.Blocks(ctx, n, min(n+blocksAtOnce, w.count))
+		list, err := tree.StoredBlocks(ctx, v.tx, n, min(n+blocksAtOnce, w.count))
 		if errors.Is(err, ledger.ErrDamaged) || err == nil && len(list) == 0 {
 			v.find(Finding{Code: FindBlock, Field: "blocks",
 				Detail: fmt.Sprintf("the hashes of the blocks from %d on cannot be read, or are not there", n)})
@@ -265,7 +266,7 @@ func (v *verifier) checkSeals(w *evidence) error {
 }
 
 // wrong says what is wrong with the seal of all events in the tree; "" if nothing is.
-func (w *evidence) wrong(s ledger.Seal) string {
+func (w *evidence) wrong(s tree.Seal) string {
 	if root := w.tree.Root(); s.Root != root {
 		return fmt.Sprintf("its root is %s, but that of the events up to there is %s", s.Root, root)
 	}

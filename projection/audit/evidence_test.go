@@ -38,13 +38,13 @@ func rootOf(s *ledger.Store, size int64) (root proof.Hash, err error) {
 }
 
 // addSeal adds a seal of the first size events; with a key, a checkpoint that is signed with it.
-func addSeal(t testing.TB, s *ledger.Store, size int64, origin, key string) ledger.Seal {
+func addSeal(t testing.TB, s *ledger.Store, size int64, origin, key string) tree.Seal {
 	t.Helper()
 	root, err := rootOf(s, size)
 	if err != nil {
 		t.Fatal(err)
 	}
-	seal := ledger.Seal{Size: size, Root: root}
+	seal := tree.Seal{Size: size, Root: root}
 	if origin != "" {
 		var keys []string
 		if key != "" {
@@ -57,7 +57,7 @@ func addSeal(t testing.TB, s *ledger.Store, size int64, origin, key string) ledg
 		seal.Note = string(note)
 	}
 	if err := s.Write(t.Context(), func(tx *ledger.Tx) error {
-		return tx.AppendSeal(t.Context(),
+		return tree.AppendSeal(t.Context(), tx,
 			seal)
 	}); err != nil {
 		t.Fatal(err)

@@ -32,18 +32,6 @@ func VerifyInSteps(ctx context.Context, s *ledger.Store, since, events int64, be
 	return v.Verified, err
 }
 
-// Rebuild plans and applies a rebuild in one transaction.
-func Rebuild(ctx context.Context, tx *ledger.Tx) (Rebuilt, error) { return rebuildAll(ctx, tx) }
-
-// RebuildRows is Rebuild without the repair of the schema.
-func RebuildRows(ctx context.Context, tx *ledger.Tx) (r Rebuilt, err error) {
-	p, err := planRows(ctx, tx)
-	if err != nil {
-		return r, err
-	}
-	return r, r.rows(ctx, tx, p)
-}
-
 // LimitLoading makes a Loader hold at most n jobs in memory during the test.
 func LimitLoading(t testing.TB, n int) {
 	before := maxLoading

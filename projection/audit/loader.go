@@ -9,8 +9,10 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/audit/differ"
 	"jobledger/projection/deps"
 	"jobledger/projection/fold"
+	"jobledger/projection/group"
 	"jobledger/projection/limit"
 	"jobledger/projection/schedules"
 )
@@ -208,6 +210,7 @@ func (e *CollisionError) Unwrap() error { return projection.ErrIllegal }
 
 // End writes the rows of the open jobs, the queues and the schedules.
 func (l *Loader) End(ctx context.Context) error {
+	l.tx.Cache().Invalidate() // rows were written without claims.Put
 	for i, n := range slices.Sorted(maps.Keys(l.fold.Open)) {
 		if err := l.put(ctx, *l.fold.Open[n]); err != nil {
 			return err
@@ -238,7 +241,7 @@ func (l *Loader) End(ctx context.Context) error {
 			}
 		}
 	}
-	if err := writeDependencies(l.tx, l.fold.Deps); err != nil {
+	if err := l.fold.Deps.Write(l.tx); err != nil {
 		return err
 	}
 	if err := l.writeGroups(ctx); err != nil {
@@ -297,4 +300,18 @@ AND j.more ->> 'erased' IS NULL ORDER BY 1`)
 		names = append(names, name)
 	}
 	return names, rows.Err()
+}
+
+// writeGroups writes the rows of group_heads of a history that was loaded.
+func (l *Loader) writeGroups(ctx context.Context) error {
+	if len(l.fold.Groups) == 0 {
+		return nil
+	}
+	differing, err := differ.Heads(ctx, l.tx, l.fold, true, 0, l.events)
+	for _, d := range differing {
+		if err == nil && d.Missing {
+			err = group.Put(ctx, l.tx, d.Want)
+		}
+	}
+	return err
 }

@@ -17,6 +17,7 @@ import (
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection/audit"
 	"jobledger/projection/internal/historytest"
+	"jobledger/projection/rebuild"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -260,7 +261,7 @@ func (w *forger) verify() (codes []string) {
 func (w *forger) rebuild() bool {
 	w.t.Helper()
 	err := w.store.Write(context.Background(), func(tx *ledger.Tx) error {
-		_, err := audit.RebuildRows(context.Background(), tx)
+		_, err := rebuild.Rows(context.Background(), tx)
 		return err
 	})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/proof"
+	"jobledger/ledger/tree"
 )
 
 // beginArchive finds out what had been archived by the event at Since, and which roots later events name, so
@@ -69,7 +70,7 @@ func (v *verifier) archived(ctx context.Context, e *event.Event, b *event.Archiv
 // there.
 func (v *verifier) storedRoot(ctx context.Context, hi int64) (root proof.Hash, err error) {
 	count := hi / proof.BlockSize
-	blocks, err := v.tx.Blocks(ctx, 0, count)
+	blocks, err := tree.StoredBlocks(ctx, v.tx, 0, count)
 	if errors.Is(err, ledger.ErrDamaged) || err == nil && int64(len(blocks)) != count {
 		return root, nil // another finding says so
 	}

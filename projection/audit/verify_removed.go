@@ -42,6 +42,10 @@ func (v *verifier) removed(e *event.Event, b *event.Removed) {
 	v.removal.Add(b, e.Pos, e.At)
 }
 
+// keptBodies are those of events that have left.
+const keptBodies = `SELECT count(*) FROM bodies b WHERE b.pos <= ? AND NOT EXISTS
+(SELECT 1 FROM events e WHERE e.pos = b.pos)`
+
 // left compares what is left of the archived events, and the keys that were kept, with what the removed
 // events say, and the table segments with the archived events.
 func (v *verifier) left(ctx context.Context) error {
@@ -52,7 +56,7 @@ func (v *verifier) left(ctx context.Context) error {
 	if err != nil {
 		return v.stop(v.last.Pos, err)
 	}
-	var left, keys int64
+	var left, keys, kept int64
 	if err := table.ScanOne(ctx, v.tx, `SELECT count(*) FROM events WHERE pos <= ?`, []any{&left},
 		r.Hi); err != nil {
 		return err
@@ -67,6 +71,14 @@ func (v *verifier) left(ctx context.Context) error {
 	if keys != r.Keys {
 		v.find(Finding{Code: FindRemoved, Field: "past", Detail: fmt.Sprintf(
 			"the table past has %d keys, and by what has left it should have %d", keys, r.Keys)})
+	}
+	if err := table.ScanOne(ctx, v.tx, keptBodies, []any{&kept}, r.Hi); err != nil {
+		return err
+	}
+	if kept != r.Kept {
+		v.find(Finding{Code: FindRemoved, Field: "bodies", Detail: fmt.Sprintf(
+			"there are %d payloads and results of jobs that left, and by what has left there should be %d", kept,
+			r.Kept)})
 	}
 	if err := v.freedKeys(ctx); err != nil {
 		return err

@@ -77,7 +77,7 @@ func (v *verifier) inStep(ctx context.Context, fn func() error) error {
 	return v.steps.read(ctx, func(tx *ledger.Tx) error {
 		v.tx, v.compared.Tx = tx, tx
 		if v.frames != nil {
-			v.frames.tx = tx
+			v.frames.Tx = tx
 		}
 		v.steps.began, v.steps.first, v.steps.next = time.Now(), v.Events, v.Events+lookEvery
 		return fn()

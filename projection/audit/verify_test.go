@@ -25,6 +25,7 @@ import (
 	"jobledger/projection/audit"
 	"jobledger/projection/internal/historytest"
 	"jobledger/projection/internal/table"
+	"jobledger/projection/rebuild"
 )
 
 func verify(t testing.TB, s *ledger.Store) audit.Verified {
@@ -468,9 +469,9 @@ func TestRebuildRepairsAnyDamage(t *testing.T) {
 				rt.Fatalf("%s: %v", statement, err)
 			}
 		}
-		rebuild := func() (r audit.Rebuilt) {
+		rebuild := func() (r rebuild.Report) {
 			err := s.Write(context.Background(), func(tx *ledger.Tx) (err error) {
-				r, err = audit.Rebuild(context.Background(), tx)
+				r, err = rebuild.All(context.Background(), tx)
 				return err
 			})
 			if err != nil {

@@ -4,6 +4,7 @@
 //
 //   - table.go: the edges as they are stored, and the parents that are resolved in steps
 //   - change.go: what the state of a parent means for those that wait for it; pure
+//   - cycle.go: whether a job waits for another one already
 //   - fold.go: the same derived from the events, for verify, rebuild and import
 //
 // It writes no event: package commands does, in the same transaction.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"jobledger/ledger"
 	"jobledger/ledger/event"
 )
 
@@ -21,6 +22,7 @@ type Fold struct {
 	edges    map[int64]map[int64]*folded // by child and parent
 	children map[int64]map[int64]bool    // by parent
 	states   map[int64]event.State       // of the jobs with edges
+	gone     map[int64]bool              // the jobs that were to wait for one that has left the ledger
 }
 
 // folded is an edge and what has become of it.
@@ -46,7 +48,7 @@ func (f *Fold) add(e *event.Event) (wrong string, err error) {
 	if enqueued {
 		return f.enqueued(e, b)
 	}
-	if len(f.edges) == 0 || e.N == 0 {
+	if len(f.edges)+len(f.gone) == 0 || e.N == 0 {
 		return "", nil
 	}
 	if wrong = f.own(e); e.Seq != 0 && f.edges[e.N] != nil {
@@ -94,7 +96,7 @@ func (f *Fold) own(e *event.Event) (wrong string) {
 		switch edge := f.edges[e.N]; {
 		case b.Because == "":
 			f.drop(e.N)
-		case edge == nil || broken == 0:
+		case (edge == nil || broken == 0) && !f.gone[e.N]:
 			wrong = fmt.Sprintf("cancelled because of %s, and nothing that it waits for is out of reach", b.Because)
 		}
 	case *event.Retried:
@@ -141,6 +143,10 @@ func (f *Fold) enqueued(e *event.Event, b *event.Enqueued) (wrong string, err er
 		}
 		if edge.Parent == 0 { // it had ended, and had nothing left that waits for it
 			gone = true
+			if f.gone == nil {
+				f.gone = make(map[int64]bool)
+			}
+			f.gone[e.N] = true
 			continue
 		}
 		edge.Child = e.N
@@ -241,6 +247,22 @@ func (f *Fold) Table() (edges []Edge, parents []Resolving) {
 		parents = append(parents, pending[parent])
 	}
 	return edges, parents
+}
+
+// Write adds what f has to the tables, which are empty.
+func (f *Fold) Write(tx *ledger.Tx) error {
+	edges, resolving := f.Table()
+	for _, e := range edges {
+		if err := Add(tx, e); err != nil {
+			return err
+		}
+	}
+	for _, s := range resolving {
+		if err := s.Postpone(tx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // unlearned reports whether a child in this state that has not learned of something may not have learned of

@@ -17,6 +17,7 @@ import (
 	"jobledger/projection/audit"
 	"jobledger/projection/internal/historytest"
 	"jobledger/projection/keyframe"
+	"jobledger/projection/rebuild"
 	"jobledger/projection/status"
 )
 
@@ -286,9 +287,9 @@ func TestVerifyFindsWrongKeyframes(t *testing.T) {
 			if len(v.Findings) != 1 || v.Findings[0].Code != audit.FindKeyframe {
 				t.Fatalf("%s: found %v", edit.statement, v.Findings)
 			}
-			var r audit.Rebuilt
+			var r rebuild.Report
 			err := s.WriteRepair(t.Context(), func(tx *ledger.Tx) error {
-				plan, err := audit.PlanRebuild(t.Context(), tx)
+				plan, err := rebuild.New(t.Context(), tx)
 				if err == nil {
 					r, err = plan.Apply(t.Context(), tx)
 				}

@@ -74,6 +74,14 @@ func KeepKeys(ctx context.Context, tx *ledger.Tx, jobs map[int64]projection.Job,
 	return int64(len(with)), nil
 }
 
+// ForgetSalt removes the salt of the digest of a key, so that its payload cannot be guessed at. It reports
+// whether there was one.
+func ForgetSalt(tx *ledger.Tx, queue, key string) (forgotten bool, err error) {
+	n, err := tx.Exec(`UPDATE past SET salt = NULL
+WHERE queue = (SELECT n FROM names WHERE name = ?) AND key = ? AND salt IS NOT NULL`, queue, key)
+	return n > 0, err
+}
+
 const keyOf = `SELECT p.id, p.state, p.digest, p.salt FROM past p
 WHERE p.queue = (SELECT n FROM names WHERE name = ?) AND p.key = ?`
 

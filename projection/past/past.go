@@ -29,6 +29,7 @@ type Rules struct {
 	LastAt       time.Time // of that event
 	EndedBefore  time.Time // the jobs that ended before
 	FailedBefore time.Time // of those that failed, the ones that ended before; zero: as EndedBefore
+	KeepBodies   bool      // their payloads and results stay
 }
 
 func (r Rules) failedBefore() int64 {
@@ -68,7 +69,7 @@ WHERE n > ? AND n <= ? AND finished_at < ? AND (state <> 5 OR finished_at < ?) O
 
 // Candidates returns the numbers of up to so many jobs after the number after that seem to be free to leave.
 func Candidates(ctx context.Context, tx *ledger.Tx, r Rules, after int64, limit int) (ns []int64, err error) {
-	return numbers(ctx, tx, candidates, after, r.Hi, event.Micros(r.EndedBefore), r.failedBefore(), limit)
+	return table.Numbers(ctx, tx, candidates, after, r.Hi, event.Micros(r.EndedBefore), r.failedBefore(), limit)
 }
 
 const countCandidates = `SELECT count(*) FROM jobs
@@ -99,7 +100,7 @@ ORDER BY j.n`
 func Removable(ctx context.Context, tx *ledger.Tx, r Rules, ns []int64) (free []int64, err error) {
 	for chunk := range table.Chunks(ns) {
 		args := append(chunk, event.Micros(r.EndedBefore), r.failedBefore(), r.lastID(), r.Hi)
-		some, err := numbers(ctx, tx, removable, args...)
+		some, err := table.Numbers(ctx, tx, removable, args...)
 		if err != nil {
 			return nil, err
 		}
@@ -123,22 +124,6 @@ func withoutLastTicks(ctx context.Context, tx *ledger.Tx, ns []int64) ([]int64, 
 		j := jobs[n]
 		return j.Schedule != "" && !j.Tick.IsZero() && j.Tick.Equal(ticks[j.Schedule])
 	}), err
-}
-
-func numbers(ctx context.Context, tx *ledger.Tx, query string, args ...any) (ns []int64, err error) {
-	rows, err := tx.Query(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var n int64
-		if err := rows.Scan(&n); err != nil {
-			return nil, err
-		}
-		ns = append(ns, n)
-	}
-	return ns, rows.Err()
 }
 
 var deleteRows = `DELETE FROM jobs WHERE n IN (` + table.Placeholders(table.Chunk) + `)`

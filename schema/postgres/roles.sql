@@ -57,6 +57,8 @@ GRANT UPDATE ON :"schema".write_lock TO jobledger_worker; -- who may change it m
 GRANT DELETE ON :"schema".bodies, :"schema".presence, :"schema".timetable, :"schema".group_heads, :"schema".group_rates,
     :"schema".deps, :"schema".resolving TO jobledger_worker; -- erasing; processes that have ended; schedules that are removed; groups without queued jobs; rates that change
 
+GRANT UPDATE (salt) ON :"schema".past TO jobledger_worker; -- erasing, of what is archived
+
 -- What is archived leaves: the guards let nothing else go.
 GRANT jobledger_worker TO jobledger_archiver;
 GRANT DELETE ON :"schema".events, :"schema".jobs, :"schema".keyframes TO jobledger_archiver;

@@ -8,6 +8,7 @@ import (
 
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/claims"
 )
 
 // parameters are those of the statement, in their order.
@@ -32,7 +33,7 @@ var parameters = []string{
 // statement ends jobs and claims others. Everything that it decides stands in checked: it is undone unless
 // that is one.
 var statement = sync.OnceValue(func() string {
-	queued, kinds, most := projection.MissedEvents()
+	queued, kinds, most := claims.MissedEvents()
 	text := `WITH head AS MATERIALIZED (
     SELECT t.pos, t.at, coalesce(?now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
     FROM (SELECT pos, at FROM events ORDER BY pos DESC LIMIT 1) t),

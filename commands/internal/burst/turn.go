@@ -11,13 +11,14 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/claims"
 )
 
 // Turn is what a worker asks for at once: the ends of jobs, and a claim. Its last fields are the outcome.
 type Turn struct {
 	Actor  string
 	Ends   []End
-	Want   projection.Want
+	Want   claims.Want
 	Worker event.Worker
 	Lease  time.Duration
 	Tokens []string // fresh ones, for as many jobs as the turn takes at most
@@ -29,7 +30,7 @@ type Turn struct {
 	Ended   []projection.Job // as Ends
 	Claimed []projection.Job
 
-	lane *projection.SoleLane
+	lane *claims.SoleLane
 }
 
 // End is a job that the worker has finished, as it was claimed, and the rule that decides about it.
@@ -53,7 +54,7 @@ func (t *Turn) Plan(tx *ledger.Tx) *ledger.Burst {
 	if someBytes+len(t.Ends)*endBytes+len(t.Tokens)*takeBytes > maxBytes {
 		return nil
 	}
-	t.lane = projection.FindSoleLane(tx, t.Want)
+	t.lane = claims.FindSoleLane(tx, t.Want)
 	if t.lane == nil || !tx.Knows(t.Worker, t.Actor, t.lane.Queue) {
 		return nil
 	}
@@ -302,7 +303,7 @@ func (t *Turn) readTaken(ctx context.Context, tx *ledger.Tx, answers []ledger.An
 	for rows.Next() {
 		var j projection.Job
 		var ok, pos, now, others, o int64
-		if err := projection.ScanQueued(ctx, tx, rows, &j, &ok, &pos, &now, &others, &o); err != nil {
+		if err := projection.ScanTaken(ctx, tx, rows, &j, &ok, &pos, &now, &others, &o); err != nil {
 			return nil, err
 		}
 		if o < 1 || o > int64(len(jobs)) || jobs[o-1].N != 0 {

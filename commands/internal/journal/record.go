@@ -11,6 +11,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/claims"
 	"jobledger/projection/deps"
 	"jobledger/projection/limit"
 	"jobledger/projection/schedules"
@@ -164,7 +165,7 @@ func putRow(ctx context.Context, tx *ledger.Tx, f Fact, e event.Event, after pro
 	if e.Attempt > 0 && (e.Kind() == event.KindCancelled || e.Kind() == event.KindReclaimed) {
 		tx.AnnounceEnded()
 	}
-	return projection.Put(ctx, tx, f.Job, after)
+	return claims.Put(ctx, tx, f.Job, after)
 }
 
 // putSchedule writes the row of the schedule that e concerns; before is the schedule as it was.

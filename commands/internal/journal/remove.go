@@ -31,7 +31,7 @@ func Remove(ctx context.Context, tx *ledger.Tx, actor string, r past.Rules, ns [
 	if err := past.RemoveRows(tx, ns); err != nil {
 		return nil, done, err
 	}
-	gone, err := tx.RemoveJobs(ctx, ns)
+	gone, err := tx.RemoveJobs(ctx, ns, r.KeepBodies)
 	if err != nil {
 		return nil, done, err
 	}
@@ -40,7 +40,7 @@ func Remove(ctx context.Context, tx *ledger.Tx, actor string, r past.Rules, ns [
 		return nil, done, err
 	}
 	done = event.Removed{Hi: max(r.Hi, horizon), Jobs: int64(len(ns)), Events: gone.Events, Bodies: gone.Bodies,
-		BodyBytes: gone.BodyBytes, Keys: keys, More: more, Reason: reason}
+		BodyBytes: gone.BodyBytes, Kept: gone.Kept, Keys: keys, More: more, Reason: reason}
 	_, err = Record(ctx, tx, Fact{Actor: actor, Body: &done})
 	return ids, done, err
 }

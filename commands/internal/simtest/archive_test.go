@@ -14,6 +14,7 @@ import (
 	"jobledger/ledger/proof"
 	"jobledger/projection"
 	"jobledger/projection/audit"
+	"jobledger/projection/rebuild"
 )
 
 // archives reports whether jobs leave the ledger in this history, again and again: in one of four, without
@@ -67,7 +68,7 @@ func (s *sim) archive() {
 // rebuild finds nothing to do.
 func (s *sim) rebuild() {
 	err := s.oracle.store.Read(context.Background(), func(tx *ledger.Tx) error {
-		p, err := audit.PlanRebuild(context.Background(), tx)
+		p, err := rebuild.New(context.Background(), tx)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/claims"
 )
 
 // sabotages are the rules that can be broken, and the findings that each may cause.
@@ -68,7 +69,7 @@ func (p *process) interfere() {
 			if err != nil || len(held) == 0 || !p.chance(0.05) {
 				return err
 			}
-			return projection.Put(p.t.Context(), tx, held[0], letGo(held[0]))
+			return claims.Put(p.t.Context(), tx, held[0], letGo(held[0]))
 		})
 	case "runs blocked jobs":
 		err = p.spoil(event.Blocked, func(j projection.Job) projection.Job {
@@ -106,7 +107,7 @@ func (p *process) spoil(state event.State, to func(projection.Job) projection.Jo
 		jobs, err := projection.List(p.t.Context(), tx, projection.Filter{States: []event.State{state}})
 		for _, j := range jobs {
 			if err == nil {
-				err = projection.Put(p.t.Context(), tx, j, to(j))
+				err = claims.Put(p.t.Context(), tx, j, to(j))
 			}
 		}
 		return err
@@ -174,7 +175,7 @@ func (w *simSweeper) sweepBlindly(p *process) (report commands.SweepReport, err 
 			if after.Failures >= j.MaxAttempts {
 				after.State, after.FinishedAt, retryAt = event.FailedState, tx.At(), time.Time{}
 			}
-			if err := projection.Put(ctx, tx, j, after); err != nil {
+			if err := claims.Put(ctx, tx, j, after); err != nil {
 				return err
 			}
 			if err := tx.Append(ctx, event.Event{Pos: tx.Next(), Job: j.ID, N: j.N, Seq: after.Seq, At: tx.At(),

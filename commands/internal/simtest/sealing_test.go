@@ -7,6 +7,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/proof"
+	"jobledger/ledger/tree"
 	"jobledger/projection"
 )
 
@@ -46,7 +47,7 @@ func (o *oracle) beginSealed() error {
 
 // countBlocks counts the blocks of the history, which verify has compared with the events.
 func (o *oracle) countBlocks(tx *ledger.Tx) error {
-	n, err := tx.BlockCount(context.Background())
+	n, err := tree.BlockCount(context.Background(), tx)
 	o.sim.counts["blocks"] += int(n)
 	return err
 }

@@ -9,8 +9,8 @@ import (
 	"jobledger/projection"
 )
 
-// Job is a job as the API answers with it, as far as producers and workers need it. Fields that it does not
-// have are left out when it is read.
+// Job is a job as the API answers with it, and as --json prints it. Null is written, never left out;
+// durations are seconds.
 type Job struct {
 	ID             event.JobID       `json:"id"`
 	Seq            int64             `json:"seq"`
@@ -19,8 +19,6 @@ type Job struct {
 	Priority       int               `json:"priority"`
 	RunAt          *string           `json:"run_at"`
 	Key            *string           `json:"key"`
-	UniqueWhile    string            `json:"unique_while"`
-	Group          string            `json:"group"`
 	Tags           map[string]string `json:"tags"`
 	Attempt        int               `json:"attempt"`
 	Failures       int               `json:"failures"`
@@ -28,29 +26,46 @@ type Job struct {
 	MaxRuntime     *float64          `json:"max_runtime"`
 	Version        *string           `json:"version"`
 	Requires       []string          `json:"requires"`
-	After          []string          `json:"after"`
-	Schedule       string            `json:"schedule"`
-	Tick           string            `json:"tick"`
 	Worker         *string           `json:"worker"`
-	LeaseToken     *string           `json:"lease_token"`
+	LeaseToken     *string           `json:"lease_token"` // only to its claimer
 	ClaimedAt      *string           `json:"claimed_at"`
 	HeartbeatAt    *string           `json:"heartbeat_at"`
 	LeaseExpiresAt *string           `json:"lease_expires_at"`
-	EndBy          *string           `json:"end_by"` // when the maximum runtime in force ends the claim
 	Progress       *float64          `json:"progress"`
 	Note           *string           `json:"note"`
 	FinishedAt     *string           `json:"finished_at"`
 	ErrorCode      *string           `json:"error_code"`
 	ErrorDetail    *string           `json:"error_detail"`
-	Payload        *string           `json:"payload"`
-	PayloadBase64  *string           `json:"payload_base64"`
-	Salt           *string           `json:"salt"` // base64, for the digests of what the command writes
-	Existing       bool              `json:"existing"`
-	Replaced       bool              `json:"replaced"`
+	Schedule       string            `json:"schedule,omitempty"` // whose job it is
+	Tick           string            `json:"tick,omitempty"`     // the moment of the schedule that it is for
+	Job            event.JobID       `json:"job"`                // the id: every object about a job has both
+	Group          string            `json:"group,omitempty"`
+	After          []string          `json:"after,omitempty"` // as given when it was enqueued
+	Backoff        *Backoff          `json:"backoff,omitempty"`
+	UniqueWhile    string            `json:"unique_while,omitempty"` // how long key is its own; "": for ever
+}
+
+// Backoff is how long a job waits after its failures, in seconds.
+type Backoff struct {
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+	Factor float64 `json:"factor"`
+}
+
+// JobAnswer is a job as a client reads it from an answer: with what only some answers have. Fields that are
+// none of these are left out.
+type JobAnswer struct {
+	Job
+	EndBy         *string `json:"end_by"` // when the maximum runtime in force ends the claim
+	Payload       *string `json:"payload"`
+	PayloadBase64 *string `json:"payload_base64"`
+	Salt          *string `json:"salt"` // base64, for the digests of what the command writes
+	Existing      bool    `json:"existing"`
+	Replaced      bool    `json:"replaced"`
 }
 
 // Projection is j as package projection has it. N is 0: jobs have no number here.
-func (j Job) Projection() (out projection.Job, err error) {
+func (j JobAnswer) Projection() (out projection.Job, err error) {
 	out = projection.Job{ID: j.ID, Seq: j.Seq, Queue: j.Queue, Priority: j.Priority, Key: text(j.Key),
 		UniqueWhile: j.UniqueWhile, Group: j.Group, Tags: j.Tags, MaxAttempts: j.MaxAttempts,
 		Version: text(j.Version), Requires: j.Requires, After: j.After, Schedule: j.Schedule,
@@ -100,16 +115,16 @@ func text(s *string) string {
 
 // ClaimsAnswer is the answer to POST /claims, as the client reads it.
 type ClaimsAnswer struct {
-	Claims     []Job    `json:"claims"`
-	Outcomes   []Answer `json:"outcomes"`
-	Heartbeats []Answer `json:"heartbeats"`
+	Claims     []JobAnswer `json:"claims"`
+	Outcomes   []Answer    `json:"outcomes"`
+	Heartbeats []Answer    `json:"heartbeats"`
 }
 
 // Answer is what became of one outcome or heartbeat.
 type Answer struct {
-	Token   string   `json:"token"`
-	Job     *Job     `json:"job"`     // after it; null where it was refused and nothing is known of the job
-	Problem *Problem `json:"problem"` // null: it is recorded
+	Token   string     `json:"token"`
+	Job     *JobAnswer `json:"job"`     // after it; null where it was refused and nothing is known of the job
+	Problem *Problem   `json:"problem"` // null: it is recorded
 }
 
 // Ready is the answer to GET /claims/ready.
@@ -120,5 +135,5 @@ type Ready struct {
 
 // Items is a list.
 type Items struct {
-	Items []Job `json:"items"`
+	Items []JobAnswer `json:"items"`
 }

@@ -61,6 +61,8 @@ type Engine interface {
 	Checkpoint(ctx context.Context) (whole bool, err error)
 	// TrimWAL frees the space of a write-ahead log that a long read let grow, if that takes no waiting.
 	TrimWAL(ctx context.Context) (trimmed bool, err error)
+	// MoveWAL moves what is in a write-ahead log into the file, as far as that takes no waiting.
+	MoveWAL(ctx context.Context) error
 	// FreePages gives up to so many free pages of the file back to the system, in the transaction of s, and
 	// returns how many are left; 0 where the database does so itself, or cannot.
 	FreePages(ctx context.Context, s *Session, most int) (left int64, err error)

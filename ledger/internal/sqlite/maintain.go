@@ -56,6 +56,26 @@ func (f *Engine) Checkpoint(ctx context.Context) (whole bool, err error) {
 	return err == nil && busy == 0, explain(err)
 }
 
+// MoveWAL moves pages of the -wal file into the ledger's file without keeping a writer waiting. The next
+// writer then begins the -wal file again, where it would have moved these pages itself.
+func (f *Engine) MoveWAL(ctx context.Context) error {
+	if err := f.CheckReplaced(); err != nil {
+		return err
+	}
+	settings := url.Values{"mode": {"rw"}, "_pragma": {"busy_timeout(0)"}}
+	db, err := sql.Open("sqlite", fileURL(f.path, settings))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	var busy, log, moved int
+	err = db.QueryRowContext(ctx, `PRAGMA wal_checkpoint(PASSIVE)`).Scan(&busy, &log, &moved)
+	if isBusy(err) {
+		return nil
+	}
+	return explain(err)
+}
+
 // TrimWAL empties a -wal file that is larger than walLimit, unless a reader or a writer is in the way. It
 // waits for none of them. Truncating takes the write lock, so all pages are moved before, without it.
 func (f *Engine) TrimWAL(ctx context.Context) (trimmed bool, err error) {

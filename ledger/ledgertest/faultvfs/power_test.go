@@ -32,7 +32,7 @@ func cuts() int {
 	if *cutsFlag > 0 {
 		return *cutsFlag
 	}
-	return ledgertest.Size(50, 75, 2000)
+	return ledgertest.Size(50, 50, 2000)
 }
 
 // seed returns the seed and logs it, so that the run can be repeated. It does not determine how the commands

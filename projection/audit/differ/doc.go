@@ -1,7 +1,7 @@
 // Package differ compares the rows of the tables with what the events say. Each function names the rows that
-// are missing, that belong to no event, or that differ, and in which column. Verify reports them and a
-// rebuild corrects them; see package audit.
+// are missing, that belong to no event, or that differ, and in which column. Verify reports them, see
+// package audit, and a rebuild corrects them, see package projection/rebuild.
 //
-// Reading order: jobs.go, which compares many rows per query, queues.go, limits.go, rates.go and heads.go,
-// which compare small tables as a whole, text.go.
+// Reading order: jobs.go, which compares many rows per query, queues.go, limits.go, rates.go, heads.go,
+// keyframes.go and dependencies.go, which compare small tables as a whole, text.go.
 package differ

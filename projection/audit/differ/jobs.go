@@ -124,19 +124,7 @@ func Row(ctx context.Context, tx *ledger.Tx, n int64) (r table.Row, ok bool, err
 }
 
 // Extra returns the numbers, greater than after, of the rows of jobs without an enqueued event.
-func Extra(ctx context.Context, tx *ledger.Tx, after int64) (extra []int64, err error) {
-	rows, err := tx.Query(ctx, `SELECT n FROM jobs j
+func Extra(ctx context.Context, tx *ledger.Tx, after int64) ([]int64, error) {
+	return table.Numbers(ctx, tx, `SELECT n FROM jobs j
 WHERE n > ? AND NOT EXISTS (SELECT 1 FROM events e WHERE e.pos = j.n AND e.kind = 1)`, after)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var n int64
-		if err := rows.Scan(&n); err != nil {
-			return nil, err
-		}
-		extra = append(extra, n)
-	}
-	return extra, rows.Err()
 }

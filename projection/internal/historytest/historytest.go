@@ -15,6 +15,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/claims"
 	"jobledger/projection/deps"
 	"jobledger/projection/limit"
 	"jobledger/projection/schedules"
@@ -172,7 +173,7 @@ func Record(t testing.TB, s *ledger.Store, events []event.Event) {
 				}
 			default:
 				if e.N != 0 {
-					err = projection.Put(t.Context(), tx, before, f.Jobs[e.N])
+					err = claims.Put(t.Context(), tx, before, f.Jobs[e.N])
 				}
 			}
 			if name := schedules.Of(e.Body); name != "" && err == nil {

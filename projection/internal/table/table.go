@@ -1,5 +1,5 @@
-// Package table is the layout of the table jobs, as projection writes it and audit compares it, and one way
-// to read a single row. It knows columns and values, not what they mean.
+// Package table is the layout of the table jobs, as projection writes it and audit compares it, and ways to
+// read a single row and a column of numbers. It knows columns and values, not what they mean.
 package table
 
 import (
@@ -68,6 +68,23 @@ func ScanOne(ctx context.Context, tx *ledger.Tx, query string, into []any, args 
 		}
 	}
 	return rows.Err()
+}
+
+// Numbers runs a query for one column of integers and returns these.
+func Numbers(ctx context.Context, tx *ledger.Tx, query string, args ...any) (ns []int64, err error) {
+	rows, err := tx.Query(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var n int64
+		if err := rows.Scan(&n); err != nil {
+			return nil, err
+		}
+		ns = append(ns, n)
+	}
+	return ns, rows.Err()
 }
 
 // Placeholders returns n question marks, separated by commas.

@@ -69,6 +69,7 @@ func TestLongerFindsALedgerThatLacksEvents(t *testing.T) {
 
 // What waits for a server outlasts its restarts and crashes, and says so once for each.
 func TestOutageIsOutlasted(t *testing.T) {
+	ledgertest.Slow(t)
 	t.Parallel()
 	server := ledgertest.PostgresServer(t)
 	service := &commands.Service{Store: ledgertest.OpenAt(t, server.URL())}

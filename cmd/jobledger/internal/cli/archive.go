@@ -2,13 +2,18 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/commands/archive"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -33,13 +38,19 @@ func ArchiveFolder(given string, store *ledger.Store) string {
 	return store.Path() + archive.Suffix
 }
 
+// KeeperEvery and KeeperEvents are those of an [archive.Keeper]; zero is its default. Tests set them.
+var (
+	KeeperEvery  time.Duration
+	KeeperEvents int64
+)
+
 // ArchiveKeeper returns what carries out the archive policy of a ledger, where its archive is known.
 func ArchiveKeeper(service *commands.Service, actor string) *archive.Keeper {
 	logs, err := LogFolder(service.Store.Path())
 	if err != nil { // there are none
 		logs = ""
 	}
-	return &archive.Keeper{Service: service, Actor: actor, Logs: logs,
+	return &archive.Keeper{Service: service, Actor: actor, Logs: logs, Every: KeeperEvery, Events: KeeperEvents,
 		Dir: ArchiveFolder(os.Getenv(ArchiveEnv), service.Store)}
 }
 
@@ -93,13 +104,58 @@ func (p *Program) onWholeCopy(c *Context, err error, run func(*Context) error) e
 	}
 	defer whole.Close()
 	whole.Whole, whole.Exclusive = true, true
-	p.Message("a part of what is asked for is in the archive: reading all of %s", dir)
+	if err := p.announceCopy(c.Context, service.Store, dir); err != nil {
+		return err
+	}
 	if err := archive.Copy(c.Context, service.Store, dir, whole); err != nil {
 		return err
 	}
 	p.Opened = whole
 	defer func() { p.Opened = nil }()
 	return run(c)
+}
+
+// ArchivedJob returns the number, the id, the queue, the state and the last attempt of the archived job that
+// has the id prefix, or whose id begins so; the error err, with which it was not found in the ledger, if
+// there is none or the archive is not known.
+func ArchivedJob(ctx context.Context, service *commands.Service, prefix string, err error) (j projection.Job,
+	_ error) {
+	dir := ArchiveFolder(os.Getenv(ArchiveEnv), service.Store)
+	if dir == "" || prefix == "" {
+		return j, err
+	}
+	events, _, archiveErr := archive.History(ctx, service.Store, dir, prefix)
+	if errors.Is(archiveErr, commands.ErrNoJob) {
+		return j, err
+	}
+	for _, e := range events {
+		if b, ok := e.Body.(*event.Enqueued); ok {
+			j.ID, j.N, j.Queue = e.Job, e.Pos, b.Queue
+		}
+		if e.Kind().HasSeq() {
+			j.State, j.Attempt = e.To, max(j.Attempt, e.Attempt)
+		}
+	}
+	return j, archiveErr
+}
+
+// copyPerSecond is how many events a second archive.Copy copies, about, as TestRemovalGivesSpaceBack
+// measures it.
+const copyPerSecond = 40_000
+
+// announceCopy says that the whole history is read, and where that takes long, for about how long.
+func (p *Program) announceCopy(ctx context.Context, store *ledger.Store, dir string) error {
+	var events int64
+	err := store.Read(ctx, func(tx *ledger.Tx) (err error) {
+		events, err = tx.Tail(ctx)
+		return err
+	})
+	takes := ""
+	if d := time.Duration(events) * time.Second / copyPerSecond; d >= time.Second {
+		takes = fmt.Sprintf(", and the ledger: %s, for about %s", render.Count(events, "event"), render.Roughly(d))
+	}
+	p.Message("a part of what is asked for is in the archive: reading all of %s%s", dir, takes)
+	return err
 }
 
 // mayBeArchived reports whether the job that the line names may have left the ledger.

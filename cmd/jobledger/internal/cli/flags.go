@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"strconv"
+	"sync"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/timespec"
@@ -142,9 +143,13 @@ func fromEnvironment(f Flag) bool {
 
 // Messages of the standard flag package and of the parser about values that they refuse.
 var (
-	badValue    = regexp.MustCompile(`(?s)^invalid (?:boolean )?value (".*") for (?:flag )?-([^\s:]+): (.*)$`)
-	badVariable = regexp.MustCompile(
-		`(?s)^could not parse (".*") as \w+ value from environment variable "(.*)" for flag (.*?): (.*)$`)
+	badValue = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?s)^invalid (?:boolean )?value (".*") for (?:flag )?-([^\s:]+): (.*)$`)
+	})
+	badVariable = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(
+			`(?s)^could not parse (".*") as \w+ value from environment variable "(.*)" for flag (.*?): (.*)$`)
+	})
 )
 
 // flagError rewrites an error of the parser in the words of this program.
@@ -153,9 +158,9 @@ func flagError(v Verb, err error) error {
 		return err
 	}
 	var value, shown, name, why string
-	if m := badValue.FindStringSubmatch(err.Error()); m != nil {
+	if m := badValue().FindStringSubmatch(err.Error()); m != nil {
 		value, shown, name, why = m[1], "--"+m[2], m[2], m[3]
-	} else if m := badVariable.FindStringSubmatch(err.Error()); m != nil {
+	} else if m := badVariable().FindStringSubmatch(err.Error()); m != nil {
 		value, shown, name, why = m[1], m[2], m[3], m[4]
 	} else {
 		return WithHint(Usagef("%w", err), "%s", SeeHelp(v.Name))

@@ -71,8 +71,11 @@ func (p *Program) NewService(store *ledger.Store, err error) (*commands.Service,
 	if err != nil {
 		return nil, err
 	}
-	if store.Whole = p.Live; store.Archived == nil {
-		if dir := ArchiveFolder(os.Getenv(ArchiveEnv), store); dir != "" {
+	service := &commands.Service{Store: store}
+	store.Whole = p.Live
+	if dir := ArchiveFolder(os.Getenv(ArchiveEnv), store); dir != "" {
+		service.Archived = archive.Ends(store, dir)
+		if store.Archived == nil {
 			store.Archived = archive.Leaves(store, dir)
 		}
 	}
@@ -81,7 +84,7 @@ func (p *Program) NewService(store *ledger.Store, err error) (*commands.Service,
 	} else {
 		p.useServerClock(store.ClockSkew())
 	}
-	return &commands.Service{Store: store}, nil
+	return service, nil
 }
 
 // useServerClock sets p's clock ahead of this machine's, because the server's clock decides what is due or

@@ -12,6 +12,7 @@ import (
 	"github.com/rivo/uniseg"
 
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/terminal"
 )
 
 // Flush writes the buffer of Stdout.
@@ -147,4 +148,12 @@ func (p *Program) PrintEvent(columns []string, paints []render.Style, text strin
 		}
 	}
 	return nil
+}
+
+// StartProgress starts a bar on Stderr, if that is a terminal: see terminal.StartProgress.
+func (p *Program) StartProgress(what string, total int64) *terminal.Progress {
+	if !p.StderrTerminal {
+		return nil
+	}
+	return terminal.StartProgress(p.Stderr, what, total)
 }

@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path"
 	"strings"
+
+	"jobledger/cmd/jobledger/internal/terminal"
 )
 
 // topicsWord as the argument of help lists the topics.
@@ -102,7 +103,7 @@ func (p *Program) showTopic(t Topic) error {
 	if p.JSON {
 		return json.NewEncoder(p.Stdout).Encode(t)
 	}
-	if command := pager(); p.StdoutTerminal && command != nil {
+	if command := terminal.Pager(); p.StdoutTerminal && command != nil {
 		if err := p.Flush(); err != nil {
 			return err
 		}
@@ -116,25 +117,4 @@ func (p *Program) showTopic(t Topic) error {
 	}
 	_, err := p.Stdout.WriteString(t.Text)
 	return err
-}
-
-// pager returns the command that $PAGER names, else less; nil if there is none or $PAGER is empty.
-func pager() *exec.Cmd {
-	words := []string{"less"}
-	if value, isSet := os.LookupEnv("PAGER"); isSet {
-		words = strings.Fields(value)
-	}
-	if len(words) == 0 {
-		return nil
-	}
-	program, err := exec.LookPath(words[0])
-	if err != nil {
-		return nil
-	}
-	command := exec.Command(program, words[1:]...) // #nosec G204 -- the user's own pager; no shell reads it
-	command.Env = os.Environ()
-	if _, isSet := os.LookupEnv("LESS"); !isSet {
-		command.Env = append(command.Env, "LESS=FRX") // end if the page fits on the screen, and leave it there
-	}
-	return command
 }

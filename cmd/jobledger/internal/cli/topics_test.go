@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"jobledger/cmd/jobledger/internal/terminal"
 )
 
 var somePages = fstest.MapFS{
@@ -49,7 +51,7 @@ func TestPager(t *testing.T) {
 			}
 		}
 		got := ""
-		if c := pager(); c != nil {
+		if c := terminal.Pager(); c != nil {
 			got = strings.Join(append([]string{filepath.Base(c.Path)}, c.Args[1:]...), " ")
 		}
 		if got != tt.want {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands/archive"
 	"jobledger/ledger"
 	"jobledger/ledger/proof"
@@ -59,6 +60,9 @@ func (d *examination) removal(ctx context.Context, tx *ledger.Tx) error {
 	if err != nil || policy.OlderThan == 0 {
 		return err
 	}
+	if err := d.openForLong(ctx, tx, policy.OlderThan); err != nil {
+		return err
+	}
 	late, err := tx.PosAt(ctx, d.now().Add(-policy.OlderThan-policyDelay))
 	if err != nil {
 		return err
@@ -67,6 +71,42 @@ func (d *examination) removal(ctx context.Context, tx *ledger.Tx) error {
 	if err == nil && late >= last.Hi+proof.BlockSize {
 		d.advise(CodeRemoval, "run 'jobledger work' or 'jobledger sweep' where the archive is: JOBLEDGER_ARCHIVE",
 			"the archive policy is days late: no process carries it out")
+	}
+	return err
+}
+
+// openPeriods is after how many periods of the policy a job that has not ended is worth a look: it stays in
+// the ledger, and each file of the archive with events of it carries its earlier ones.
+const openPeriods = 2
+
+const openSince = `SELECT count(*), coalesce(min(n), 0) FROM jobs WHERE n <= ? AND finished_at IS NULL`
+
+// openForLong finds jobs that have not ended for so long that the policy could have removed them twice.
+func (d *examination) openForLong(ctx context.Context, tx *ledger.Tx, period time.Duration) error {
+	upTo, err := tx.PosAt(ctx, d.now().Add(-openPeriods*period))
+	if err != nil || upTo == 0 {
+		return err
+	}
+	rows, err := tx.Query(ctx, openSince, upTo)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var n, first int64
+	for rows.Next() {
+		if err := rows.Scan(&n, &first); err != nil {
+			return err
+		}
+	}
+	if err := rows.Err(); err != nil || n == 0 {
+		return err
+	}
+	jobs, err := projection.GetMany(ctx, tx, []int64{first})
+	if err == nil {
+		d.advise(CodeOpen, "'"+d.command("why "+string(jobs[first].ID))+"' says what it waits for; cancel what "+
+			"is not wanted any more", "%s %s not ended, and %s enqueued more than two periods of the archive "+
+			"policy ago; the oldest: %s in %s", render.Count(n, "job"), render.Plural(n, "has", "have"),
+			render.Plural(n, "was", "were"), jobs[first].ID, jobs[first].Queue)
 	}
 	return err
 }

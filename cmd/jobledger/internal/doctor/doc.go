@@ -15,9 +15,9 @@
 //
 //   - doctor.go: [Examine], [Finding] and the codes
 //   - files.go: what the file system and the kernel know of a ledger in a file; files_*.go: owners and
-//
-// permissions
+//     permissions
 //   - content.go: the checks that read tables, of both engines
 //   - wal.go: -wal and -journal files that belong to another ledger or grow
+//   - service.go: the units of the packages, and processes whose program was replaced
 //   - server.go: what a PostgreSQL server says of itself
 package doctor

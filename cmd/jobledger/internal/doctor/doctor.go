@@ -71,6 +71,10 @@ const (
 	CodeArchive        = "D34" // a file of the archive that is not there, or has another size
 	CodeHeld           = "D35" // jobs that have been held for long
 	CodeRemoval        = "D36" // a removal that did not end, or a policy that is not carried out
+	CodeOpen           = "D37" // jobs that are open for much longer than the archive policy has it
+	CodeUnits          = "D38" // units of systemd that are not enabled, or have nothing to run
+	CodeUnitsUser      = "D39" // files that the units' user may not write
+	CodeReplaced       = "D40" // a process whose program was replaced
 )
 
 // Options say how a ledger is examined. The zero value works.
@@ -81,6 +85,8 @@ type Options struct {
 	Logs   string           // the folder with the output of commands; "": the one next to the ledger's file
 	// Archive is the folder with the files of archived events; "": the one next to the ledger's file.
 	Archive string
+	// Root is the folder that has the system's files, such as etc and usr; "": the root of this system.
+	Root string
 }
 
 // Report is the result of an examination.
@@ -106,7 +112,7 @@ func (r Report) Problems() (n int) {
 // server cannot be reached, or if ctx ends.
 func Examine(ctx context.Context, dsn string, o Options) (Report, error) {
 	d := &examination{dsn: dsn, deep: o.Deep, now: o.Now, dbFlag: o.DBFlag, logs: o.Logs,
-		archive: o.Archive}
+		archive: o.Archive, root: cmp.Or(o.Root, "/")}
 	if d.now == nil {
 		d.now = time.Now
 	}
@@ -117,6 +123,7 @@ func Examine(ctx context.Context, dsn string, o Options) (Report, error) {
 	if err := examine(ctx); err != nil {
 		return Report{}, err
 	}
+	d.service()
 	slices.SortStableFunc(d.Findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(b.Severity, a.Severity), strings.Compare(a.Code, b.Code))
 	})
@@ -133,6 +140,7 @@ type examination struct {
 	logs   string
 
 	archive string
+	root    string // of the system
 	real    string // the path of a ledger in a file, without links
 	copy    bool   // it is a copy as of a moment, with which nothing works
 }
@@ -170,6 +178,7 @@ func (d *examination) examineFile(ctx context.Context) (err error) {
 	if info, err := os.Stat(d.real); err == nil && info.Mode().IsRegular() {
 		d.files(options)
 		d.users()
+		d.replaced()
 	}
 	first := ledger.InspectFile(ctx, d.dsn, func(*ledger.Tx, ledger.FileFacts) error { return nil })
 	for _, none := range []error{ledger.ErrNoLedger, ledger.ErrNotALedger, ledger.ErrNewerSchema,

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -135,6 +136,78 @@ func TestFileSystemFindings(t *testing.T) {
 }
 
 // These states are hard to produce on the server of a test.
+// TestServiceFindings: units, programs and rights of a system whose root is a folder.
+func TestServiceFindings(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	write := func(name, text string, mode os.FileMode) {
+		t.Helper()
+		file := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(root, "jobs.db")
+	if err := os.Rename(newLedger(t), path); err != nil {
+		t.Fatal(err)
+	}
+	want := func(what string, parts ...string) {
+		t.Helper()
+		r, err := Examine(t.Context(), path, Options{Root: root})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var found []string
+		for _, f := range r.Findings {
+			if f.Code == CodeUnits || f.Code == CodeUnitsUser {
+				found = append(found, f.Code+" "+string(f.Severity)+" "+f.Seen+" > "+f.Remedy)
+			}
+		}
+		if len(found) != len(parts) {
+			t.Errorf("%s: %q", what, found)
+			return
+		}
+		for i, part := range parts {
+			if !strings.Contains(found[i], part) {
+				t.Errorf("%s: %q lacks %q", what, found[i], part)
+			}
+		}
+	}
+	want("no units are installed")
+	write("usr/lib/systemd/system/jobledger-worker@.service", "", 0o600)
+	write("etc/jobledger/work.d/mail", "", 0o755)
+	want("the units have another ledger")
+	write("etc/jobledger/env", "JOBLEDGER_DB=/jobs.db\n", 0o600)
+	me := strconv.Itoa(os.Getuid())
+	want("no user", "D39 problem the units' user, jobledger, does not exist",
+		"D38 advice /etc/jobledger/work.d/mail is for the jobs of mail, and the unit jobledger-worker@mail is not "+
+			"enabled > systemctl enable --now jobledger-worker@mail")
+	write("etc/passwd", "root:x:0:0::/:\njobledger:x:"+me+":77777::/:\n", 0o600)
+	const wants = "etc/systemd/system/multi-user.target.wants/"
+	write(wants+"jobledger-worker@mail.service", "", 0o600)
+	write(wants+"jobledger-serve.service", "", 0o600)
+	want("all is well")
+	write(wants+"jobledger-worker@sms.service", "", 0o600)
+	if err := os.Chmod(filepath.Join(root, "etc/jobledger/work.d/mail"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	want("nothing to run", "D38 problem /etc/jobledger/work.d/mail may not be executed, so the unit "+
+		"jobledger-worker@mail does not start > chmod 755",
+		"D38 problem the unit jobledger-worker@sms is enabled, and there is no /etc/jobledger/work.d/sms")
+	if err := os.RemoveAll(filepath.Join(root, "etc/jobledger/work.d")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(root, wants)); err != nil {
+		t.Fatal(err)
+	}
+	write("etc/passwd", "jobledger:x:77777:77777::/:\n", 0o600)
+	want("made by another user", "D39 problem the units run as jobledger, who may not write "+root,
+		"jobs.db > chown jobledger:jobledger ")
+}
+
 func TestServerFindings(t *testing.T) {
 	type facts = ledger.ServerFacts
 	type backends = []ledger.ServerBackend

@@ -53,7 +53,7 @@ func (d *examination) evidence(ctx context.Context, tx *ledger.Tx) error {
 	if err != nil {
 		return err
 	}
-	last, _, err := tx.LastSeal(ctx)
+	last, _, err := tree.LastSeal(ctx, tx)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (d *examination) evidence(ctx context.Context, tx *ledger.Tx) error {
 			"%s are not sealed, though they are more than an hour old: the first is event %d",
 			render.Count(old-sealed, "event"), sealed+1)
 	}
-	out, ok, err := tx.LastHandedOut(ctx)
+	out, ok, err := tree.LastHandedOut(ctx, tx)
 	if err != nil {
 		return err
 	}

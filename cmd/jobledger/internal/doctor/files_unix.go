@@ -19,6 +19,21 @@ func ownerOf(info fs.FileInfo) (uid int, known bool) {
 	return 0, false
 }
 
+// writableBy reports whether a user may write a file, by its owner, group and mode.
+func writableBy(info fs.FileInfo, uid, gid int) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	switch mode := info.Mode(); {
+	case !ok:
+		return true
+	case int(st.Uid) == uid:
+		return mode&0o200 != 0
+	case int(st.Gid) == gid:
+		return mode&0o020 != 0
+	default:
+		return mode&0o002 != 0
+	}
+}
+
 // linksOf returns the number of names (hard links) of a file.
 func linksOf(info fs.FileInfo) int {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {

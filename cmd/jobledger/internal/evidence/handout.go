@@ -43,14 +43,14 @@ func NextHead(ctx context.Context, store *ledger.Store) (h Head, err error) {
 		return h, err
 	}
 	err = store.Read(ctx, func(tx *ledger.Tx) error {
-		last, ok, err := tx.LastHandedOut(ctx)
+		last, ok, err := tree.LastHandedOut(ctx, tx)
 		if err != nil {
 			return err
 		}
 		if h, err = head(ctx, tx); err != nil {
 			return err
 		}
-		if seal, _, err := tx.LastSeal(ctx); err != nil || seal.Size > h.Size {
+		if seal, _, err := tree.LastSeal(ctx, tx); err != nil || seal.Size > h.Size {
 			return cmp.Or(err, fmt.Errorf("%w: seal %d is of %d events, and there are %d", ledger.ErrDamaged, seal.N,
 				seal.Size, h.Size))
 		}
@@ -130,7 +130,7 @@ func head(ctx context.Context, tx *ledger.Tx) (h Head, err error) {
 func RecordHandedOut(ctx context.Context, store *ledger.Store, h Head, text []byte) error {
 	failpoint.Hit("handed-out")
 	err := store.Write(ctx, func(tx *ledger.Tx) error {
-		return tx.AppendSeal(ctx, ledger.Seal{Size: h.Size, Root: h.Root, Note: string(text)})
+		return tree.AppendSeal(ctx, tx, tree.Seal{Size: h.Size, Root: h.Root, Note: string(text)})
 	})
 	if errors.Is(err, ledger.ErrConflict) {
 		return nil

@@ -34,7 +34,7 @@ func Prove(ctx context.Context, tx *ledger.Tx, positions []int64) (p Proved, err
 	}
 	p.Positions = positions
 	var whole proof.Proof
-	last, ok, err := tx.LastHandedOut(ctx)
+	last, ok, err := tree.LastHandedOut(ctx, tx)
 	if err != nil {
 		return p, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
+	"jobledger/ledger/prefetch"
 )
 
 // progressStep is how many lines are written between two calls of LinesOptions.Progress.
@@ -27,7 +28,7 @@ func Lines(
 	}
 	buffer := bufio.NewWriterSize(out, 64<<10)
 	var line []byte
-	for l, err := range ledger.Prefetch(store.Lines(ctx, ledger.Filter{After: w.After, Until: w.Until},
+	for l, err := range prefetch.Lines(store.Lines(ctx, ledger.Filter{After: w.After, Until: w.Until},
 		o.Bodies)) {
 		if err != nil {
 			return events, err

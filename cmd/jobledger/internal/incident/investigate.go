@@ -209,6 +209,10 @@ func (in *investigation) add(e event.Event, queue string) {
 	case *event.Archived:
 		in.operator(e, key(e), once("archived the events %d to %d", b.Lo+1, b.Hi), b.Reason)
 	case *event.Removed:
+		if b.Erased != "" {
+			in.operator(e, key(e), once("erased what was left of the archived job %s", b.Erased), b.Reason)
+			return
+		}
 		in.operator(e, key(e), once("removed %s that are archived", render.Count(b.Jobs, "job")), b.Reason)
 	case *event.ArchivePolicy:
 		in.operator(e, key(e), once("set the archive policy: %s", render.PolicyText(b)), b.Reason)

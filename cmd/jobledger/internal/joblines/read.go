@@ -59,7 +59,11 @@ func (c Chunk) Last() int { return c.Lines[len(c.Lines)-1] }
 func (r Reader) Chunks(content io.Reader) iter.Seq2[Chunk, error] {
 	return func(yield func(Chunk, error) bool) {
 		lines := bufio.NewScanner(content)
-		lines.Buffer(make([]byte, 64<<10), maxLine)
+		buffer := 64 << 10
+		if rest, ok := content.(interface{ Len() int }); ok { // it is in memory: one job needs no more
+			buffer = min(buffer, rest.Len()+1)
+		}
+		lines.Buffer(make([]byte, buffer), maxLine)
 		var next Chunk
 		size, n := 0, 0
 		for lines.Scan() {

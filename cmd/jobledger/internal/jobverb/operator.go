@@ -1,6 +1,8 @@
 package jobverb
 
 import (
+	"errors"
+
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/render"
@@ -24,9 +26,23 @@ func Operate(p *cli.Program, c *cli.Context, command commands.Command, describe 
 	return OperateWith(p, c, func(projection.Job) (commands.Command, error) { return command, nil }, describe)
 }
 
+// OperateOrElse is [Operate] that asks otherwise for each job that is not in the ledger, with the error.
+func OperateOrElse(p *cli.Program, c *cli.Context, command commands.Command, describe func(before,
+	after projection.Job) string, otherwise func(*commands.Service, jobref.Ref, error) error) error {
+	return operate(p, c, func(projection.Job) (commands.Command, error) { return command, nil }, describe,
+		otherwise)
+}
+
 // OperateWith is [Operate] with a command for each job, or an error where there is none for it.
 func OperateWith(p *cli.Program, c *cli.Context, choose func(before projection.Job) (commands.Command, error),
 	describe func(before, after projection.Job) string) error {
+	return operate(p, c, choose, describe,
+		func(_ *commands.Service, _ jobref.Ref, err error) error { return err })
+}
+
+func operate(p *cli.Program, c *cli.Context, choose func(before projection.Job) (commands.Command, error),
+	describe func(before, after projection.Job) string, otherwise func(*commands.Service, jobref.Ref,
+		error) error) error {
 	refs, err := jobref.FromLine(c)
 	if err != nil {
 		return err
@@ -39,6 +55,11 @@ func OperateWith(p *cli.Program, c *cli.Context, choose func(before projection.J
 	code, failed, lastHint := cli.ExitOK, 0, ""
 	for _, ref := range refs {
 		before, err := ref.Read(c.Context, service)
+		if errors.Is(err, commands.ErrNoJob) {
+			if err = otherwise(service, ref, err); err == nil {
+				continue
+			}
+		}
 		after := before
 		var command commands.Command
 		if err == nil {

@@ -2,8 +2,6 @@ package render
 
 import (
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -263,29 +261,21 @@ func (d *description) archived(b *event.Archived) {
 }
 
 func (d *description) removed(b *event.Removed) {
+	if b.Erased != "" {
+		d.add("%s of payloads and results of the archived job %s were erased by %s", ByteSize(b.BodyBytes),
+			b.Erased, d.event.Actor)
+		d.addIf(b.Reason != "", "%s", b.Reason)
+		return
+	}
 	d.add("%s with %s by %s", Count(b.Jobs, "job"), Count(b.Events, "archived event"), d.event.Actor)
 	d.addIf(b.Bodies > 0, "%s of payloads and results", ByteSize(b.BodyBytes))
+	d.addIf(b.Kept > 0, "%s stayed", Count(b.Kept, "payload or result"))
 	d.addIf(b.Reason != "", "%s", b.Reason)
 }
 
 func (d *description) archivePolicy(b *event.ArchivePolicy) {
 	d.add("%s by %s", PolicyText(b), d.event.Actor)
 	d.addIf(b.Reason != "", "%s", b.Reason)
-}
-
-// PolicyText is an archive policy as people write it.
-func PolicyText(b *event.ArchivePolicy) string {
-	if b.OlderThan == 0 {
-		return "off"
-	}
-	text := "older-than " + Duration(b.OlderThan)
-	if b.KeepFailed > 0 {
-		text += ", keep-failed " + Duration(b.KeepFailed)
-	}
-	if b.RemoveLogs {
-		text += ", logs remove"
-	}
-	return text
 }
 
 // description is what describe has to say about an event, phrase by phrase.
@@ -326,126 +316,3 @@ func (d *description) retry(at time.Time) {
 
 // moment is t as seen from the event.
 func (d *description) moment(t time.Time) string { return moment(t, d.event.At, d.zone) }
-
-// Process is which one of the processes of a name w is; the boot, which decides it, is in --json.
-func Process(w event.Worker) string {
-	text := fmt.Sprintf("pid %d on %s", w.PID, OrNone(w.Host))
-	if w.Version != "" {
-		text += ", version " + w.Version
-	}
-	return text
-}
-
-func OrNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
-}
-
-// LimitText says what b bounds.
-func LimitText(b *event.QueueLimited) string {
-	var parts []string
-	rate := func(n int, per time.Duration, burst int, of string) {
-		if n == 0 {
-			return
-		}
-		text := fmt.Sprintf("at most %s%s", RateText(n, per), of)
-		if burst > 1 {
-			text += fmt.Sprintf(", %d of them at once", burst)
-		}
-		parts = append(parts, text)
-	}
-	if b.Group != "" {
-		of := fmt.Sprintf(" of the group %q", b.Group)
-		if b.Running > 0 {
-			parts = append(parts, fmt.Sprintf("at most %d%s", b.Running, of))
-		}
-		if rate(b.Rate, b.RatePer, b.Burst, of); len(parts) == 0 {
-			return fmt.Sprintf("no exception for the group %q", b.Group)
-		}
-		return strings.Join(parts, ", ")
-	}
-	if b.Running > 0 {
-		parts = append(parts, fmt.Sprintf("at most %d at once", b.Running))
-	}
-	if b.PerGroup > 0 {
-		parts = append(parts, fmt.Sprintf("at most %d of each group", b.PerGroup))
-	}
-	rate(b.Rate, b.RatePer, b.Burst, "")
-	rate(b.GroupRate, b.GroupRatePer, b.GroupBurst, " of each group")
-	if b.Ageing > 0 {
-		parts = append(parts, fmt.Sprintf("one more of priority counts as %s of waiting", Duration(b.Ageing)))
-	}
-	if len(parts) == 0 {
-		return "no limit"
-	}
-	return strings.Join(parts, ", ")
-}
-
-// BackoffText is b as --backoff takes it: "min 1s, max 1h, factor 2".
-func BackoffText(b event.Backoff) string {
-	return fmt.Sprintf("min %s, max %s, factor %s", Duration(b.Min), Duration(b.Max),
-		strconv.FormatFloat(b.Factor, 'f', -1, 64))
-}
-
-// DefaultsText says what b sets.
-func DefaultsText(b *event.QueueDefaults) string {
-	var parts []string
-	if b.MaxAttempts > 0 {
-		parts = append(parts, fmt.Sprintf("up to %s", Count(int64(b.MaxAttempts), "attempt")))
-	}
-	if b.MaxRuntime > 0 {
-		parts = append(parts, fmt.Sprintf("max runtime %s", Duration(b.MaxRuntime)))
-	}
-	if b.Backoff != (event.Backoff{}) {
-		parts = append(parts, fmt.Sprintf("backoff %s", BackoffText(b.Backoff)))
-	}
-	if len(parts) == 0 {
-		return "no defaults"
-	}
-	return strings.Join(parts, ", ")
-}
-
-// RateText is how many starts within a time: "100 starts in 1m".
-func RateText(n int, per time.Duration) string {
-	return fmt.Sprintf("%s in %s", Count(int64(n), "start"), Duration(per))
-}
-
-func Percent(progress float64) string { return fmt.Sprintf("%.0f%% done", 100*progress) }
-
-// Count is a number with its noun: "1 byte", "2 bytes".
-func Count(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-func SortedNames(tags map[string]string) []string {
-	names := make([]string, 0, len(tags))
-	for name := range tags {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-// KindLabel is the word of e's kind for a listing. A write that was refused is in capitals, to be seen
-// without color.
-func KindLabel(e event.Event) (label string, s Style) {
-	word := e.Kind().String()
-	s = StateStyles[word]
-	if e.Kind() == event.KindRefused {
-		return strings.ToUpper(word), s
-	}
-	return word, s
-}
-
-// StateLabel is the state that e led to, for a listing.
-func StateLabel(e event.Event) (label string, s Style) {
-	if e.To == 0 {
-		return Pad("", 11, false), Plain
-	}
-	return Pad("→ "+e.To.String(), 11, false), StateStyles[e.To.String()]
-}

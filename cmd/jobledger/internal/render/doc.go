@@ -6,6 +6,8 @@
 //   - table.go: a [Table], laid out for the width of a terminal
 //   - time.go: times, durations and distances
 //   - describe.go: what an event records, in one line ([Describe])
+//   - settings.go: limits, defaults and policies, in words
+//   - labels.go: kinds, states, processes and counts, in words
 //   - jobjson.go: a job as JSON ([ToJSON])
 //   - body.go: payloads, results and error details in a listing
 package render

@@ -10,54 +10,18 @@ import (
 	"jobledger/projection"
 )
 
-// JobJSON is a job as --json prints it. Null is printed, never left out; durations are seconds.
-type JobJSON struct {
-	ID             event.JobID       `json:"id"`
-	Seq            int64             `json:"seq"`
-	State          string            `json:"state"`
-	Queue          string            `json:"queue"`
-	Priority       int               `json:"priority"`
-	RunAt          *string           `json:"run_at"`
-	Key            *string           `json:"key"`
-	Tags           map[string]string `json:"tags"`
-	Attempt        int               `json:"attempt"`
-	Failures       int               `json:"failures"`
-	MaxAttempts    int               `json:"max_attempts"`
-	MaxRuntime     *float64          `json:"max_runtime"`
-	Version        *string           `json:"version"`
-	Requires       []string          `json:"requires"`
-	Worker         *string           `json:"worker"`
-	LeaseToken     *string           `json:"lease_token"` // only to its claimer
-	ClaimedAt      *string           `json:"claimed_at"`
-	HeartbeatAt    *string           `json:"heartbeat_at"`
-	LeaseExpiresAt *string           `json:"lease_expires_at"`
-	Progress       *float64          `json:"progress"`
-	Note           *string           `json:"note"`
-	FinishedAt     *string           `json:"finished_at"`
-	ErrorCode      *string           `json:"error_code"`
-	ErrorDetail    *string           `json:"error_detail"`
-	Schedule       string            `json:"schedule,omitempty"` // whose job it is
-	Tick           string            `json:"tick,omitempty"`     // the moment of the schedule that it is for
-	Job            event.JobID       `json:"job"`                // the id: every object about a job has both
-	Group          string            `json:"group,omitempty"`
-	After          []string          `json:"after,omitempty"` // as given when it was enqueued
-	Backoff        *BackoffJSON      `json:"backoff,omitempty"`
-	UniqueWhile    string            `json:"unique_while,omitempty"` // how long key is its own; "": for ever
-}
+// JobJSON is a job as --json prints it, and as the API answers with it.
+type JobJSON = wire.Job
 
 // BackoffJSON is how long a job waits after its failures, in seconds.
-type BackoffJSON struct {
-	Min    float64 `json:"min"`
-	Max    float64 `json:"max"`
-	Factor float64 `json:"factor"`
-}
+type BackoffJSON = wire.Backoff
 
 // BackoffOrNull is b as JSON; nil if it is zero.
 func BackoffOrNull(b event.Backoff) *BackoffJSON {
 	if b == (event.Backoff{}) {
 		return nil
 	}
-	return &BackoffJSON{b.Min.Seconds(), b.Max.Seconds(), b.Factor}
+	return &BackoffJSON{Min: b.Min.Seconds(), Max: b.Max.Seconds(), Factor: b.Factor}
 }
 
 // FullJobJSON is a job with what it was given and what it gave.

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/render"
@@ -47,14 +48,16 @@ func span(lo, hi time.Duration, allowZero bool) string {
 	return text
 }
 
-var wholeDays = regexp.MustCompile(`^([0-9]+)d(.*)$`)
+var wholeDays = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([0-9]+)d(.*)$`)
+})
 
 // ParseDuration reads the syntax of time.ParseDuration without a sign, preceded by days of 24 hours: 90s,
 // 1h30m, 1d12h. The text of an error is the end of a sentence that begins with s.
 func ParseDuration(s string) (time.Duration, error) {
 	var days time.Duration
 	rest := s
-	if m := wholeDays.FindStringSubmatch(s); m != nil {
+	if m := wholeDays().FindStringSubmatch(s); m != nil {
 		n, err := strconv.ParseInt(m[1], 10, 64)
 		if err != nil || n > int64(math.MaxInt64/(24*time.Hour)) {
 			return 0, errors.New("is too long")

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/render"
@@ -34,9 +35,15 @@ var whenLayouts = []string{
 }
 
 var (
-	clockTime = regexp.MustCompile(`^([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?$`)
-	dateFirst = regexp.MustCompile(`^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}`)
-	zoneLast  = regexp.MustCompile(`(Z|[+-][0-9]{2}:?[0-9]{2})$`)
+	clockTime = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?$`)
+	})
+	dateFirst = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}`)
+	})
+	zoneLast = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(Z|[+-][0-9]{2}:?[0-9]{2})$`)
+	})
 )
 
 // ParseWhen reads s. It accepts RFC 3339 with a zone, also with a space for the T or without seconds; now;
@@ -68,7 +75,7 @@ func ParseWhen(s string, now time.Time) (When, error) {
 		}
 		return When{Time: now.Add(d)}, nil
 	}
-	if m := clockTime.FindStringSubmatch(s); m != nil {
+	if m := clockTime().FindStringSubmatch(s); m != nil {
 		hour, _ := strconv.Atoi(m[1])
 		minute, _ := strconv.Atoi(m[2])
 		second, _ := strconv.Atoi(m[3]) // 0 where there is none
@@ -88,14 +95,14 @@ func ParseWhen(s string, now time.Time) (When, error) {
 	if d, err := ParseDuration(s); err == nil && d > 0 {
 		return refuse("could be past or future: put - or + in front")
 	}
-	if dateFirst.MatchString(s) && !zoneLast.MatchString(s[len("2006-01"):]) {
+	if dateFirst().MatchString(s) && !zoneLast().MatchString(s[len("2006-01"):]) {
 		return refuse("has no time zone: add Z or an offset such as +02:00")
 	}
 	return refuse("is no time")
 }
 
 // IsClockTime reports whether s is a time of the day, such as 15:04 or 15:04:05.
-func IsClockTime(s string) bool { return clockTime.MatchString(s) }
+func IsClockTime(s string) bool { return clockTime().MatchString(s) }
 
 // NextForms is a hint at what [ParseNext] reads.
 const NextForms = "give now, 2026-05-04T15:04:05+02:00, 15:04 (the next one) or +10m"

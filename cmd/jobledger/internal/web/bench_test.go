@@ -17,18 +17,20 @@ import (
 
 // BenchmarkOverHTTP compares work over the loopback interface with the same work on the file, in turns: to
 // enqueue from 64 goroutines, and to drain with 4 workers of 16 slots. It reports the share of the file's
-// rate that HTTP has.
+// rate that HTTP has, and the processor time of both sides as a multiple of the file's. Each of the 64 has a
+// connection, and each request one job.
 //
 //	go test -run - -bench OverHTTP -benchtime 3x ./cmd/jobledger/internal/web
 func BenchmarkOverHTTP(b *testing.B) {
 	const producers, each, workers, slots = 64, 30, 4, 16
-	var enqueue, drain [2]time.Duration // on the file, over HTTP
+	var enqueue, drain [3]time.Duration // on the file; over HTTP, each a client; over HTTP, as many as workers
+	var busy [2][3]time.Duration        // of the processors, likewise
 	for range b.N {
-		for i := range 2 {
+		for i := range 3 {
 			s := serve(b, "127.0.0.1:0")
 			var clients []*remote.Client
 			token := strings.TrimPrefix(s.create("w", []string{"*"}, access.Enqueue, access.Work), "Bearer ")
-			for range workers {
+			for range []int{workers, producers, workers}[i] {
 				c, err := remote.New(remote.Config{URL: s.base, Token: token})
 				if err != nil {
 					b.Fatal(err)
@@ -36,7 +38,7 @@ func BenchmarkOverHTTP(b *testing.B) {
 				clients = append(clients, c)
 			}
 			local := s.service()
-			began := time.Now()
+			began, used := time.Now(), processorTime()
 			var all sync.WaitGroup
 			for p := range producers {
 				all.Go(func() {
@@ -46,7 +48,7 @@ func BenchmarkOverHTTP(b *testing.B) {
 						if i == 0 {
 							_, err = local.Enqueue(b.Context(), "cli:bench", e)
 						} else {
-							_, err = clients[p%workers].Enqueue(b.Context(), "", e)
+							_, err = clients[p%len(clients)].Enqueue(b.Context(), "", e)
 						}
 						if err != nil {
 							b.Error(err)
@@ -56,7 +58,8 @@ func BenchmarkOverHTTP(b *testing.B) {
 			}
 			all.Wait()
 			enqueue[i] += time.Since(began)
-			began = time.Now()
+			busy[0][i] += processorTime() - used
+			began, used = time.Now(), processorTime()
 			for n := range workers {
 				w := &worker.Worker{Queues: []string{"q"}, Slots: slots, Drain: true, SweepEvery: -1,
 					Handler: worker.HandlerFunc(func(context.Context, projection.Job) ([]byte, error) {
@@ -75,10 +78,15 @@ func BenchmarkOverHTTP(b *testing.B) {
 			}
 			all.Wait()
 			drain[i] += time.Since(began)
+			busy[1][i] += processorTime() - used
 		}
 	}
 	b.ReportMetric(float64(enqueue[0])/float64(enqueue[1]), "enqueue-share")
+	b.ReportMetric(float64(enqueue[0])/float64(enqueue[2]), "enqueue-shared-share")
 	b.ReportMetric(float64(drain[0])/float64(drain[1]), "drain-share")
+	b.ReportMetric(float64(busy[0][1])/float64(busy[0][0]+1), "enqueue-cpu-ratio")
+	b.ReportMetric(float64(busy[0][2])/float64(busy[0][0]+1), "enqueue-shared-cpu-ratio")
+	b.ReportMetric(float64(busy[1][1])/float64(busy[1][0]+1), "drain-cpu-ratio")
 	b.ReportMetric(float64(producers*each*b.N)/enqueue[1].Seconds(), "enqueued/s")
 	b.ReportMetric(float64(producers*each*b.N)/drain[1].Seconds(), "drained/s")
 }

@@ -15,7 +15,9 @@ import (
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
+	"jobledger/commands/worker"
 	"jobledger/ledger/ledgertest"
+	"jobledger/projection"
 )
 
 // Claims that wait, and streams, are there all at once, with little memory; a job wakes one of the claims.
@@ -140,4 +142,53 @@ func TestWaitingClaimsOfOneTokenAreLimited(t *testing.T) {
 	if status, text := s.post("GET", "/claims/ready?queue=q", "", "", "Authorization", other); status != 200 {
 		t.Errorf("one of another token that does not wait: %d %s", status, text)
 	}
+}
+
+// BenchmarkIdleLongPolls measures what 1,000 claims that wait, and 16 workers without a job, cost: the
+// processor time of server and clients, as a share of one core. Each iteration is a second in which nothing
+// happens.
+//
+//	go test -run - -bench IdleLongPolls -benchtime 30x ./cmd/jobledger/internal/web
+func BenchmarkIdleLongPolls(b *testing.B) {
+	s := serve(b, "127.0.0.1:0")
+	s.client.Transport = &http.Transport{DisableKeepAlives: true}
+	const polls, each, workers = 1000, 60, 16
+	ctx, cancel := context.WithCancel(b.Context())
+	var open sync.WaitGroup
+	defer open.Wait()
+	defer cancel()
+	var token string
+	for i := range polls {
+		if i%each == 0 {
+			token = s.create(fmt.Sprint("poller-", i), []string{"*"}, access.Work)
+		}
+		r, err := http.NewRequestWithContext(ctx, "GET", fmt.Sprintf("%s%s/claims/ready?queue=q%d&wait=60", s.base,
+			api.Root, i%10), nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		r.Header.Set("Authorization", token)
+		open.Go(func() {
+			if answer, err := s.client.Do(r); err == nil {
+				_ = answer.Body.Close()
+			}
+		})
+	}
+	c := s.remote("workers", access.Work)
+	for range workers {
+		w := &worker.Worker{Backend: c, Queues: []string{"q"}, Slots: 4, Handler: worker.HandlerFunc(
+			func(context.Context, projection.Job) ([]byte, error) { return nil, nil })}
+		open.Go(func() {
+			if _, err := w.Run(ctx); err != nil {
+				b.Error(err)
+			}
+		})
+	}
+	for s.work.Waiting() < polls+1 { // the workers of one client share a request
+		time.Sleep(5 * time.Millisecond) // no event says that a request waits
+	}
+	b.ResetTimer()
+	used := processorTime()
+	time.Sleep(time.Duration(b.N) * time.Second) // in which nothing happens
+	b.ReportMetric(100*(processorTime()-used).Seconds()/float64(b.N), "percent-of-a-core")
 }

@@ -52,7 +52,7 @@ func TestMonitoringNamesMetricsThatExist(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(content, &dashboard)
 	}
-	if err != nil || len(dashboard.Panels) != 12 {
+	if err != nil || len(dashboard.Panels) != 18 {
 		t.Fatalf("the dashboard has %d panels, %v", len(dashboard.Panels), err)
 	}
 	for _, p := range dashboard.Panels {

@@ -40,6 +40,7 @@ var scopesOf = map[string]string{
 	"GET /failures": "read", "GET /ledgers": "read", "GET /workers": "read", "GET /workers/{worker}": "read",
 	"GET /queues/{queue}": "read", "GET /diff": "read", "GET /incident": "read", "GET /integrity": "read",
 	"POST /integrity":                         "read operate",
+	"POST " + api.Root + "/integrity/checks":  "read operate",
 	"POST " + api.Root + "/jobs/{job}/cancel": "operate", "POST " + api.Root + "/jobs/{job}/retry": "operate",
 	"POST " + api.Root + "/jobs/{job}/reschedule": "operate", "POST " + api.Root + "/jobs/{job}/erase": "erase",
 	"POST " + api.Root + "/queues/{queue}/pause":  "operate",

@@ -10,15 +10,18 @@ import (
 	"sync"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/web/access"
 	"jobledger/cmd/jobledger/internal/web/act"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/web/hook"
 	"jobledger/cmd/jobledger/internal/web/page"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/cmd/jobledger/internal/web/work"
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // Times of a connection.
@@ -45,6 +48,11 @@ type Config struct {
 	Hosts       []string          // what requests may name as their host, besides the address of the listener
 	Access      string            // the file with the grants of tokens; "": there are none
 	Rate        float64           // requests a second of one token, on average; 0: the default
+	Webhooks    string            // the file with the webhooks; "": there are none
+
+	// Archived is that of a commands.Service, and Also that of a commands.Sweeper.
+	Archived func(context.Context, event.JobID) (event.State, error)
+	Also     func(context.Context) error
 
 	// Announce shows a login link to the user who runs the server; nil: there are none.
 	Announce func(link string)
@@ -62,6 +70,7 @@ type Server struct {
 	verifier *view.Verifier
 	pages    *page.Pages
 	sweeper  sweeper
+	webhooks *hook.Dispatcher // nil: there are none
 }
 
 // New returns a server that does not listen yet.
@@ -79,12 +88,17 @@ func New(c Config) *Server {
 		Moments: new(view.Moments), Figures: new(view.Now), Verifier: s.verifier, Ask: c.Ask, Now: c.Now,
 		Report: c.Report})
 	pages.API, s.pages = s.api, pages
-	service := &commands.Service{Store: c.Store}
+	service := &commands.Service{Store: c.Store, Archived: c.Archived}
 	_, owner, _ := strings.Cut(c.Owner, ":")
-	s.sweeper = sweeper{service: service, actor: "sweeper:" + cmp.Or(owner, "serve"), report: c.Report}
+	s.sweeper = sweeper{service: service, actor: "sweeper:" + cmp.Or(owner, "serve"), report: c.Report,
+		also: c.Also}
 	s.work = work.New(work.Config{Service: service, Now: c.Now, Closing: s.door.Closing(), Report: c.Report,
 		Busy: s.sweeper.busy})
 	s.api.Waiting = s.work.Waiting
+	if c.Webhooks != "" && !c.ReadOnly {
+		s.webhooks = &hook.Dispatcher{Service: service, Path: c.Webhooks, Host: cli.Hostname(""),
+			Busy: s.sweeper.busy, Report: c.Report}
+	}
 	s.door.Add(s.door.HealthRoutes()...)
 	s.door.Add(s.api.Routes()...)
 	pages.Acts = &act.Acts{API: s.api, Service: service}
@@ -131,6 +145,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	defer follower.Wait()
 	s.sweeper.serve(following)
+	if s.webhooks != nil {
+		follower.Go(func() { s.webhooks.Run(following) })
+	}
 	defer s.sweeper.wait()
 	defer unfollow()
 	ended := make(chan error, 1)

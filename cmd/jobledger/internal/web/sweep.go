@@ -12,13 +12,14 @@ import (
 // sweepEvery is how often expired leases are looked for, as a worker does it.
 const sweepEvery = 15 * time.Second
 
-// sweeper takes jobs back from workers whose lease has run out, and enqueues what schedules make due, as each
-// worker that has opened the ledger does: workers over HTTP cannot. It begins with the first request of a
-// worker.
+// sweeper takes jobs back from workers whose lease has run out, enqueues what schedules make due, and carries
+// out the archive policy, as each worker that has opened the ledger does: workers over HTTP cannot. It begins
+// with the first request of a worker.
 type sweeper struct {
 	service *commands.Service
 	actor   string
 	report  func(format string, args ...any)
+	also    func(context.Context) error // at the end of each sweep; nil: nothing
 
 	mu      sync.Mutex
 	ctx     context.Context // of the server; nil before it serves
@@ -43,7 +44,7 @@ func (s *sweeper) busy() {
 	s.begun = true
 	ctx := s.ctx
 	s.running.Go(func() {
-		w := commands.Sweeper{Service: s.service, Actor: s.actor}
+		w := commands.Sweeper{Service: s.service, Actor: s.actor, Also: s.also}
 		w.Run(ctx, sweepEvery, func(_ commands.SweepReport, err error) {
 			if err != nil && ctx.Err() == nil {
 				s.report("sweep: %v", err)

@@ -436,3 +436,33 @@ func TestWorkersOverHTTPDoAllJobs(t *testing.T) {
 	}
 	commandstest.Verify(t, s.Store)
 }
+
+// What is one JSON object, and what is not, whether or not it looks simple.
+func TestJSONIsRead(t *testing.T) {
+	t.Parallel()
+	deep := func(n int) string { return strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n) }
+	wide := func(n int) string {
+		var names []string
+		for i := range n {
+			names = append(names, fmt.Sprintf(`"a%d":[{"a":1},{"a":2}]`, i))
+		}
+		return "{" + strings.Join(names, ",") + "}"
+	}
+	for text, want := range map[string]string{
+		`{}`: "", ` {"a":{"a":1},"b":[{"a":1},"a","}"]} `: "", `{"A":1,"a":1}`: "", `{"a":"\"b\":","b":{}}`: "",
+		`{"\u0061":1,"b":2}`: "", deep(wire.MaxDepth): "", wide(100): "",
+		`{"a":1,"a":2}`: `"a" is given twice`, `{"b":{"a":1,"c":[],"a":2}}`: `"a" is given twice`,
+		`{"a":1,"\u0061":2}`: `"a" is given twice`, `{"a7":1,` + wide(100)[1:]: `"a7" is given twice`,
+		deep(wire.MaxDepth + 1): "nested deeper than 32", `{"a":1} {}`: "text after the object",
+		`{"a":1`: "it breaks off", ``: "it breaks off", `[]`: "no object", `"a"`: "no object", `1`: "no object",
+		`{"a":"\ud800"}`: `\ud800 is half of a character`, "{\"a\":\"\xff\"}": "not UTF-8",
+	} {
+		got := ""
+		if err := wire.Check([]byte(text)); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%.60s: %q, want %q", text, got, want)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/paging"
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/terminal"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -73,13 +74,16 @@ func (p *Verbs) events(c *cli.Context) error {
 		if l.filter, err = p.eventFilter(c, tx); err == nil && c.IsSet("last") {
 			l.filter.After, err = paging.BeforeLastEvents(c.Context, tx, l.filter, c.Int("last"))
 		}
-		if err == nil && l.filter.Job == 0 && !c.Bool("follow") {
+		if err == nil && l.filter.Job == 0 {
 			err = projection.AfterHorizon(c.Context, tx, l.filter.After)
 		}
 		return err
 	})
 	if err != nil {
 		return err
+	}
+	if c.Bool("follow") && p.Opened != nil && p.Opened.Whole {
+		return l.followAfter(c.Context, p.Opened)
 	}
 	if c.Bool("follow") {
 		return l.follow(c.Context)
@@ -116,6 +120,31 @@ func (l *eventListing) print(ctx context.Context) error {
 	return nil
 }
 
+// followAfter prints the events of whole, a copy that has also those of the archive, and then follows the
+// ledger behind them.
+func (l *eventListing) followAfter(ctx context.Context, whole *ledger.Store) error {
+	if err := l.print(ctx); err != nil {
+		return err
+	}
+	if l.Full() {
+		if l.More {
+			return l.sayMore()
+		}
+		return nil
+	}
+	l.filter.After = max(l.filter.After, l.filter.Until)
+	l.Opened = nil
+	service, err := l.Open(ctx)
+	l.Opened = whole
+	if err != nil {
+		return err
+	}
+	defer service.Store.Close()
+	l.Store = service.Store
+	l.filter.Until = l.filter.After
+	return l.follow(ctx)
+}
+
 // follow prints the events there are and those to come, until limit is reached, it is interrupted or its
 // reader is gone.
 func (l *eventListing) follow(ctx context.Context) error {
@@ -143,7 +172,7 @@ func (l *eventListing) follow(ctx context.Context) error {
 		}
 		seen = max(seen, l.filter.Until)
 		l.filter.After = max(l.filter.After, l.filter.Until)
-		l.filter.Until, err = await.Longer(following, l.Store, l.filter.After, seen, outage, cli.ReaderGone)
+		l.filter.Until, err = await.Longer(following, l.Store, l.filter.After, seen, outage, terminal.ReaderGone)
 		if err != nil || l.filter.Until <= l.filter.After { // interrupted, or its reader is gone
 			return err
 		}

@@ -44,7 +44,8 @@ func (p *Verbs) History() cli.Verb {
 				}
 				return nil
 			})
-			if errors.Is(err, commands.ErrNoJob) && ref.ID != "" && !p.Live && p.Opened == nil {
+			if errors.Is(err, commands.ErrNoJob) && ref.ID != "" && !p.Live &&
+				(p.Opened == nil || !p.Opened.Whole) {
 				events, err = p.archivedHistory(c, ref.ID, err)
 			}
 			if err != nil {

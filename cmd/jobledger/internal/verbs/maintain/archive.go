@@ -29,7 +29,8 @@ func (p *Verbs) Archive() cli.Verb {
 			"jobs that ended at least so long ago leave the ledger in small steps, with all their events, payloads " +
 			"and results; payloads and results are in no file. A file has whole blocks of 256 events, and before " +
 			"them the earlier events of the jobs in it. What was interrupted is continued by the next call. " +
-			"--keep-failed keeps failed jobs for longer. With 'archive close' everything stays in the ledger as " +
+			"--keep-failed keeps failed jobs for longer; --bodies keep leaves payloads and results in the ledger, " +
+			"where 'erase' reaches them. With 'archive close' everything stays in the ledger as " +
 			"well.\n\n" +
 			"'jobledger archive list' shows which files there are to be, and whether they are there. 'jobledger " +
 			"archive check' reads all of them: 3 if one is missing, 8 if one is not what it was. 'jobledger archive " +
@@ -47,6 +48,8 @@ func (p *Verbs) Archive() cli.Verb {
 				0, 100*365*24*time.Hour, true),
 			&cli.StringFlag{Name: "logs", Usage: "`WHAT` becomes of the output of the jobs that leave: keep or remove",
 				Value: "keep", DefaultText: "keep"},
+			&cli.StringFlag{Name: "bodies", Usage: "`WHAT` becomes of their payloads and results: drop, or keep in " +
+				"the ledger", Value: "drop", DefaultText: "drop"},
 			&cli.StringFlag{Name: "policy",
 				Usage: "from now on: `WHAT` is 'older-than D', 'older-than D, keep-failed D' or off"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "only say what would be archived"},
@@ -73,7 +76,7 @@ func (p *Verbs) archive(c *cli.Context) error {
 	case !moves && what != "list" && what != "check" && what != "history" && what != "policy":
 		return cli.Usagef("archive %q: it is close, list, check, policy or history", what)
 	case c.IsSet("policy") && (what != "" || c.IsSet("older-than") || c.IsSet("keep-failed") ||
-		c.IsSet("logs") || c.Bool("dry-run")):
+		c.IsSet("logs") || c.IsSet("bodies") || c.Bool("dry-run")):
 		return cli.Usagef("--policy stands alone, or with --reason")
 	case c.IsSet("policy"):
 		return p.setArchivePolicy(c)
@@ -85,8 +88,10 @@ func (p *Verbs) archive(c *cli.Context) error {
 		return cli.Usagef("archive %s: unexpected argument %q", what, c.Args().Get(1))
 	case !moves && (c.IsSet("older-than") || c.Bool("dry-run") || c.IsSet("reason")):
 		return cli.Usagef("--older-than, --dry-run and --reason are for 'jobledger archive' and 'archive close'")
-	case what != "" && (c.IsSet("keep-failed") || c.IsSet("logs")):
-		return cli.Usagef("--keep-failed and --logs are for 'jobledger archive --older-than D'")
+	case what != "" && (c.IsSet("keep-failed") || c.IsSet("logs") || c.IsSet("bodies")):
+		return cli.Usagef("--keep-failed, --logs and --bodies are for 'jobledger archive --older-than D'")
+	case c.String("bodies") != "keep" && c.String("bodies") != "drop":
+		return cli.Usagef("--bodies: %q is not keep or drop", c.String("bodies"))
 	case c.String("logs") != "keep" && c.String("logs") != "remove":
 		return cli.Usagef("--logs: %q is not keep or remove", c.String("logs"))
 	}
@@ -127,7 +132,7 @@ func (p *Verbs) archive(c *cli.Context) error {
 		return p.archiveFiles(files, true)
 	}
 	m := archive.Removal{Service: service, Dir: dir, Actor: p.Actor, Reason: c.String("reason"),
-		OlderThan: older, KeepFailed: keepFailed}
+		OlderThan: older, KeepFailed: keepFailed, KeepBodies: c.String("bodies") == "keep"}
 	if what == "close" {
 		m.Service = nil
 	}
@@ -191,7 +196,8 @@ func (p *Verbs) removed(gone event.Removed) error {
 			Bodies  int64 `json:"bodies"`
 			Bytes   int64 `json:"bytes"` // of the bodies
 			Keys    int64 `json:"keys"`
-		}{gone.Jobs, gone.Events, gone.Bodies, gone.BodyBytes, gone.Keys})
+			Kept    int64 `json:"kept"` // bodies that stay
+		}{gone.Jobs, gone.Events, gone.Bodies, gone.BodyBytes, gone.Keys, gone.Kept})
 	}
 	return p.PrintLine(fmt.Sprintf("%s with %s left the ledger", render.Count(gone.Jobs, "job"),
 		render.Count(gone.Events, "event")))

@@ -14,7 +14,8 @@ import (
 )
 
 // policyForms is a hint at what a policy may be.
-const policyForms = "a policy is 'older-than 90d', 'older-than 90d, keep-failed 365d, logs remove' or off"
+const policyForms = "a policy is 'older-than 90d', 'older-than 90d, keep-failed 365d, logs remove, " +
+	"bodies keep' or off"
 
 // parsePolicy reads a policy as people write it.
 func parsePolicy(text string) (b event.ArchivePolicy, err error) {
@@ -31,6 +32,10 @@ func parsePolicy(text string) (b event.ArchivePolicy, err error) {
 		}
 		if words[0] == "logs" && (words[1] == "remove" || words[1] == "keep") {
 			b.RemoveLogs = words[1] == "remove"
+			continue
+		}
+		if words[0] == "bodies" && (words[1] == "keep" || words[1] == "drop") {
+			b.KeepBodies = words[1] == "keep"
 			continue
 		}
 		d, err := timespec.ParseDuration(words[1])
@@ -93,7 +98,8 @@ func (p *Verbs) printPolicy(b event.ArchivePolicy) error {
 			OlderThan  *float64 `json:"older_than"`
 			KeepFailed *float64 `json:"keep_failed"`
 			RemoveLogs bool     `json:"remove_logs"`
-		}{secondsOrNull(b.OlderThan), secondsOrNull(b.KeepFailed), b.RemoveLogs})
+			KeepBodies bool     `json:"keep_bodies"`
+		}{secondsOrNull(b.OlderThan), secondsOrNull(b.KeepFailed), b.RemoveLogs, b.KeepBodies})
 	}
 	return p.PrintLine(render.PolicyText(&b))
 }

@@ -4,6 +4,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/jobfilter"
+	"jobledger/cmd/jobledger/internal/terminal"
 	"jobledger/ledger"
 )
 
@@ -63,7 +64,7 @@ func (p *Verbs) export(c *cli.Context) error {
 		return export.Trace(c.Context, service.Store, window, p.Stdout)
 	}
 	defer cli.TuneGC()()
-	bar := (*cli.Progress)(nil)
+	bar := (*terminal.Progress)(nil)
 	if !p.StdoutTerminal {
 		bar = p.StartProgress("export", max(window.Until-window.After, 0))
 	}

@@ -7,9 +7,12 @@ import (
 	"path/filepath"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/jobverb"
 	"jobledger/commands"
+	"jobledger/commands/archive"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -21,7 +24,9 @@ func (p *Verbs) Erase() cli.Verb {
 			"digests without the salt that would allow to guess at the bytes. A job that was erased cannot be " +
 			"retried, and its key stays taken. The bytes are overwritten in the ledger's file and taken out of the " +
 			"-wal file (PostgreSQL: they are gone from the tables, and their space is used again); from backups, " +
-			"exports and copies you must remove them yourself. Of several jobs each is tried; the first failure " +
+			"exports and copies you must remove them yourself. Of an archived job, named by its id, what is still " +
+			"there is erased: a payload or result that was kept, the salt that its key needs, and its logs; the " +
+			"archive has only digests. Of several jobs each is tried; the first failure " +
 			"gives the exit code.",
 		Args: "JOB…", MinArgs: 1, MaxArgs: cli.AnyNumber,
 		Flags: []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "why, for readers of the history: `TEXT`",
@@ -58,12 +63,14 @@ func (p *Verbs) erase(c *cli.Context) error {
 			skip:   func(j projection.Job) bool { return j.Erased },
 			choose: func(projection.Job) commands.Command { return command }})
 	case err == nil:
-		err = jobverb.Operate(p.Program, c, command, func(before, after projection.Job) string {
+		err = jobverb.OperateOrElse(p.Program, c, command, func(before, after projection.Job) string {
 			done(before, after)
 			if before.Erased {
 				return fmt.Sprintf("job %s in %s was erased already", after.ID, after.Queue)
 			}
 			return fmt.Sprintf("job %s in %s is erased; its history stays", after.ID, after.Queue)
+		}, func(service *commands.Service, ref jobref.Ref, err error) error {
+			return p.eraseArchived(c, service, ref.ID, err, done)
 		})
 	}
 	if erased > 0 {
@@ -79,6 +86,37 @@ func (p *Verbs) erase(c *cli.Context) error {
 		err = fmt.Errorf("the payload and results are erased, the logs not: %w", logsErr)
 	}
 	return err
+}
+
+// eraseArchived erases what is left of a job that has left the ledger; err is with what it was not found
+// there.
+func (p *Verbs) eraseArchived(c *cli.Context, service *commands.Service, id string, err error,
+	done func(_, after projection.Job)) error {
+	j, err := cli.ArchivedJob(c.Context, service, id, err)
+	if err != nil {
+		return err
+	}
+	dir := cli.ArchiveFolder(os.Getenv(cli.ArchiveEnv), service.Store)
+	what, changed, err := archive.Erase(c.Context, service, p.Actor, dir, string(j.ID), c.String("reason"))
+	if err != nil {
+		return err
+	}
+	done(j, j)
+	switch {
+	case !changed:
+		p.Message("job %s in %s is archived, and nothing of its payload, results or salt is left", j.ID, j.Queue)
+	default:
+		p.Message("job %s in %s is archived; what was left of its payload, results and salt is erased, and the "+
+			"digests in the archive stay", j.ID, j.Queue)
+	}
+	if p.JSON {
+		return p.PrintJSON(struct {
+			ID     event.JobID `json:"id"`
+			Bodies int64       `json:"bodies"` // erased
+			Bytes  int64       `json:"bytes"`  // of these
+		}{j.ID, what.Bodies, what.BodyBytes})
+	}
+	return nil
 }
 
 // tellLeft says where erased bytes still are when a server has done what it can.

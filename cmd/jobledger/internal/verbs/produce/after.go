@@ -2,6 +2,7 @@ package produce
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/oklog/ulid/v2"
@@ -38,10 +39,12 @@ func readDependencies(c *cli.Context, service *commands.Service, e *commands.Enq
 				d.Job = event.JobID(id.String())
 			} else {
 				j, err := jobref.Ref{ID: ref}.Read(c.Context, service)
-				if err != nil {
+				if errors.Is(err, commands.ErrNoJob) {
+					j, err = cli.ArchivedJob(c.Context, service, ref, err)
+				}
+				if d.Job = j.ID; err != nil {
 					return err
 				}
-				d.Job = j.ID
 			}
 			*flag.into = append(*flag.into, d)
 		}

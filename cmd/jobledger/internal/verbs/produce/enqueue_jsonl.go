@@ -10,6 +10,7 @@ import (
 	"jobledger/cmd/jobledger/internal/joblines"
 	"jobledger/cmd/jobledger/internal/jobverb"
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/terminal"
 	"jobledger/commands"
 	"jobledger/ledger"
 )
@@ -57,7 +58,7 @@ func (p *Verbs) enqueueLines(c *cli.Context, defaults commands.Enqueue) error {
 	if err := readDependencies(c, service, &lines.Defaults); err != nil {
 		return err
 	}
-	bar := (*cli.Progress)(nil)
+	bar := (*terminal.Progress)(nil)
 	if !p.StdoutTerminal { // there the ids themselves show how it goes
 		bar = p.StartProgress("enqueue", int64(total))
 	}

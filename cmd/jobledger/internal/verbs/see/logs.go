@@ -28,7 +28,8 @@ func (p *Verbs) Logs() cli.Verb {
 			"ledger, of a flood the beginning and the end. With a ledger in PostgreSQL that is a folder of the " +
 			"worker's user on the worker's host, $XDG_STATE_HOME/jobledger/DATABASE or " +
 			"~/.local/state/jobledger/DATABASE, and only there they can be shown. Nothing removes these files but " +
-			"you. On a terminal, control characters are escaped.\n" +
+			"you, and 'archive' with --logs remove; those of an archived job are shown, and compared with " +
+			"nothing. On a terminal, control characters are escaped.\n" +
 			"When the attempt has ended by its worker, what is shown is compared with the digest in its event: " +
 			"a file that is not what the command wrote is shown, and said to differ, with exit code 8.",
 		Args: "JOB", MinArgs: 1, MaxArgs: 1,
@@ -64,7 +65,12 @@ func (p *Verbs) logs(c *cli.Context) error {
 	}
 	defer service.Store.Close()
 	o := logfile.Output{Attempt: c.Int("attempt"), Stderr: c.Bool("stderr")}
-	if o.Job, err = ref.Read(c.Context, service); err != nil {
+	o.Job, err = ref.Read(c.Context, service)
+	archived := errors.Is(err, commands.ErrNoJob)
+	if archived {
+		o.Job, err = cli.ArchivedJob(c.Context, service, ref.ID, err)
+	}
+	if err != nil {
 		return err
 	}
 	switch {
@@ -81,12 +87,16 @@ func (p *Verbs) logs(c *cli.Context) error {
 	}
 	o.Path = worker.LogFile(folder, o.Job.ID, o.Attempt, o.Stderr)
 	var checked logfile.Checked
-	if c.Bool("follow") {
+	if c.Bool("follow") && !archived {
 		checked, err = o.Follow(c.Context, service.Store, p.printNew)
 	} else {
 		checked, err = p.printOutput(c.Context, service, o)
 	}
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && archived:
+		return cli.WithHint(cli.Exitf(cli.ExitNothing, "there is no %s of attempt %d of job %s, which is archived",
+			o.Stream(), o.Attempt, o.Job.ID), "'archive --logs remove', or 'logs remove' in the policy, removes it "+
+			"with the job; 'jobledger history %s' has its digest", o.Job.ID)
 	case errors.Is(err, fs.ErrNotExist):
 		return p.noOutput(c.Context, service, o)
 	case err != nil:

@@ -19,6 +19,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/claims"
 	"jobledger/projection/limit"
 )
 
@@ -203,7 +204,7 @@ func (p *Verbs) nothingReady(ctx context.Context, service *commands.Service,
 				return err
 			}
 		}
-		next, err := projection.NextRunAt(ctx, tx, projection.Want{Queues: r.Queues, Version: r.Version,
+		next, err := claims.NextRunAt(ctx, tx, claims.Want{Queues: r.Queues, Version: r.Version,
 			Capabilities: r.Capabilities})
 		if err == nil && next.After(tx.Now()) {
 			why = append(why, fmt.Sprintf("the next job is due %s (%s)", render.Time(next.In(p.Now().Location())),

@@ -2,7 +2,7 @@ package act
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -111,11 +111,11 @@ func (a *Acts) Job(ctx context.Context, verb, id string, r Request) (projection.
 	if !door.CallerOf(ctx).Queue(j.Queue) { // for such a caller there is no such job
 		return projection.Job{}, cli.Exitf(cli.ExitNoJob, "there is no job %s", id)
 	}
-	if r.Seq != 0 && r.Seq != j.Seq {
-		return j, door.Refusal(http.StatusPreconditionFailed, "moved_on", fmt.Sprintf(
-			"job %s is %s meanwhile (seq %d, you saw %d): nothing was changed", id, j.State, j.Seq, r.Seq))
+	after, err := a.Service.ApplyAt(ctx, door.CallerOf(ctx).Actor, j.ID, r.Seq, c)
+	if moved, ok := errors.AsType[*commands.MovedOnError](err); ok {
+		return moved.Job, door.Refusal(http.StatusPreconditionFailed, "moved_on", moved.Error())
 	}
-	return a.Service.Apply(ctx, door.CallerOf(ctx).Actor, j.ID, c)
+	return after, err
 }
 
 // Queue pauses or resumes a queue; changed is false where it was so already.

@@ -150,9 +150,7 @@ func (a *Acts) chunk(ctx context.Context, m Many, set []selected, t *Tally) erro
 			case err != nil:
 				return err
 			case !found || j.Seq != one.Seq:
-				if t.Moved++; len(t.MovedOn) < 20 {
-					t.MovedOn = append(t.MovedOn, one.ID)
-				}
+				t.movedOn(one.ID)
 				continue
 			case !possible(j.State) || j.Erased || m.Verb == "retry" && j.State == event.SucceededState:
 				t.Not++
@@ -163,7 +161,7 @@ func (a *Acts) chunk(ctx context.Context, m Many, set []selected, t *Tally) erro
 				return err
 			}
 			t.Possible++
-			ops = append(ops, commands.Op{Job: j, Command: c})
+			ops = append(ops, commands.Op{Job: j, Command: c, AsSeen: true})
 		}
 		return nil
 	})
@@ -177,7 +175,7 @@ func (a *Acts) chunk(ctx context.Context, m Many, set []selected, t *Tally) erro
 	for i, r := range results {
 		switch {
 		case errors.Is(r.Err, commands.ErrConflict), errors.Is(r.Err, commands.ErrNoJob):
-			t.Moved++
+			t.movedOn(ops[i].Job.ID)
 		case r.Err != nil:
 			t.Failed++
 			a.Report("%s of job %s: %v", m.Verb, ops[i].Job.ID, r.Err)
@@ -186,6 +184,13 @@ func (a *Acts) chunk(ctx context.Context, m Many, set []selected, t *Tally) erro
 		}
 	}
 	return nil
+}
+
+// movedOn counts a job that was left as it is.
+func (t *Tally) movedOn(id event.JobID) {
+	if t.Moved++; len(t.MovedOn) < 20 {
+		t.MovedOn = append(t.MovedOn, id)
+	}
 }
 
 // command is the command for j.

@@ -28,6 +28,7 @@ import (
 type API struct {
 	Config
 	metrics     cache
+	totals      view.Totals
 	Waiting     func() int    // how many claims wait; nil: none
 	StreamWrite time.Duration // how long the client of a stream may read nothing
 }

@@ -56,14 +56,27 @@ func (a *API) ledgerMetrics(ctx context.Context) (string, error) {
 	}
 	now := a.Now()
 	var figures view.Figures
+	var counted int64
+	counts := &exposition{}
 	if err := a.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		figures, err = view.ReadFigures(ctx, tx, now)
+		if figures, err = view.ReadFigures(ctx, tx, now); err != nil {
+			return err
+		}
+		if err = status.AddStranded(ctx, tx, figures.Queues, now); err != nil {
+			return err
+		}
+		counts.Reset()
+		counted, _, err = a.totals.Refresh(ctx, tx, counts.totals)
 		return err
 	}); err != nil {
 		return "", err
 	}
 	m := &exposition{}
 	m.figures(figures, now)
+	m.one("jobledger_counted_pos", "Position up to which the counters of the ledger count; they are left out "+
+		"until it is that of the last event.", float64(counted))
+	m.WriteString(counts.String())
+	m.verified(a.Verifier)
 	m.sizes(a.Store)
 	m.build(a.Store)
 	a.metrics.text, a.metrics.at = m.String(), time.Now()
@@ -116,6 +129,14 @@ var queueGauges = []struct {
 				return 0
 			}
 			return max(0, now.Sub(q.OldestReady).Seconds())
+		}},
+	{"jobledger_queue_stranded_jobs", "Jobs that have been ready for a minute and that no worker may take.",
+		func(q status.Queue, _ time.Time) float64 {
+			n := int64(0)
+			for _, s := range q.Stranded {
+				n += s.Jobs
+			}
+			return float64(n)
 		}},
 	{"jobledger_queue_paused", "Whether the queue is paused.",
 		func(q status.Queue, _ time.Time) float64 {

@@ -20,6 +20,7 @@ func (a *API) pictureRoutes() []door.Route {
 		{Pattern: "GET " + Root + "/failures", Needs: door.Read, Handle: a.spanned(readFailures)},
 		{Pattern: "GET " + Root + "/diff", Needs: door.Read, Handle: a.spanned(readDiff)},
 		{Pattern: "GET " + Root + "/integrity", Needs: door.Read, Handle: a.integrity},
+		{Pattern: "POST " + Root + "/integrity/checks", Needs: door.Read | door.Operate, Handle: a.checkAll},
 		{Pattern: "GET " + Root + "/incident", Needs: door.Read, Long: true, Handle: a.incident},
 		{Pattern: "GET /events/{pos}", Needs: door.Read, Page: true, Handle: a.eventAt},
 	}
@@ -90,6 +91,19 @@ func (a *API) integrity(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.RawQuery != "" {
 		return door.Refusal(http.StatusBadRequest, "usage", "there are no parameters")
 	}
+	return a.sendIntegrity(w)
+}
+
+// checkAll has the whole ledger verified, and sends what was verified before that.
+func (a *API) checkAll(w http.ResponseWriter, r *http.Request) error {
+	if r.URL.RawQuery != "" {
+		return door.Refusal(http.StatusBadRequest, "usage", "there are no parameters")
+	}
+	a.Verifier.AskWhole()
+	return a.sendIntegrity(w)
+}
+
+func (a *API) sendIntegrity(w http.ResponseWriter) error {
 	v := a.Verifier.Last()
 	out := map[string]any{"since": v.Since, "until": v.Until, "at": nil, "running": v.Running,
 		"findings": v.Findings}

@@ -26,16 +26,22 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types 'none'"
 
+// always are the headers of every answer. Their values are shared, and nothing changes them: Set replaces a
+// value, and Add copies it.
+var always = http.Header{
+	"Content-Security-Policy":      {policy},
+	"X-Content-Type-Options":       {"nosniff"},
+	"Referrer-Policy":              {"same-origin"}, // with no-referrer, browsers send no Origin with a form
+	"Cross-Origin-Opener-Policy":   {"same-origin"},
+	"Cross-Origin-Resource-Policy": {"same-origin"},
+	"Cache-Control":                {"no-store"},
+}
+
 // Handler returns the handler of every request.
 func (d *Door) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("Content-Security-Policy", policy)
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "same-origin") // with no-referrer, browsers send no Origin with a form
-		h.Set("Cross-Origin-Opener-Policy", "same-origin")
-		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		h.Set("Cache-Control", "no-store")
+		maps.Copy(h, always)
 		counted := &counter{ResponseWriter: w, status: http.StatusOK}
 		route := "refused"
 		if p := d.refuse(r); p != nil {
@@ -44,8 +50,8 @@ func (d *Door) Handler() http.Handler {
 			}
 			WriteProblem(counted, p)
 		} else {
-			_, route = d.mux.Handler(r)
 			d.mux.ServeHTTP(counted, r)
+			route = r.Pattern
 		}
 		d.requests.add(route, counted.status)
 	})

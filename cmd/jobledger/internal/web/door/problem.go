@@ -12,6 +12,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/commands/remote/wire"
 	"jobledger/ledger"
+	"jobledger/projection"
 )
 
 // Problem is an error as RFC 9457 has it, with what the command line says of it.
@@ -51,6 +52,9 @@ func (d *Door) ProblemOf(err error) *Problem {
 	p := &Problem{Status: status, Detail: detail, Code: cli.WordOf(exit), Exit: &exit}
 	if hint != "" {
 		p.Hint = &hint
+	}
+	if errors.Is(err, projection.ErrArchived) { // which is something, elsewhere
+		p.Code = "archived"
 	}
 	if !known || errors.Is(err, context.Canceled) {
 		id := ulid.Make().String()

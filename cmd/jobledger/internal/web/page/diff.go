@@ -44,5 +44,6 @@ func (p *Pages) diffPage(w http.ResponseWriter, r *http.Request) error {
 	shown.Events = "/events?" + between.Encode()
 	shown.Command = commandOf([]string{"diff", "--from=" + shown.From, "--to=" + shown.To})
 	shown.API = "/api/v1/diff?" + between.Encode()
+	shown.SQL = windowSQL("kind, count(*)", span.From.Pos, span.To.Pos, "GROUP BY kind")
 	return p.render(w, "diff", shown)
 }

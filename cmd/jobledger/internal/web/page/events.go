@@ -131,6 +131,9 @@ func (p *Pages) showEvents(w http.ResponseWriter, r *http.Request, shown eventsV
 	}
 	words, _, err := res.Words(asked, "")
 	shown.Command = commandOf(words)
+	if shown.SQL = eventsSQL(query, shown.Pos, api.DefaultLimit); shown.At == "" {
+		shown.API = "/api/v1/events?" + asked.Encode()
+	}
 	if err != nil {
 		return err
 	}

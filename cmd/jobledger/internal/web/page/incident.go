@@ -72,6 +72,7 @@ func (p *Pages) incidentPage(w http.ResponseWriter, r *http.Request) error {
 	shown.Command = commandOf([]string{"incident", "--from=" + shown.From, "--to=" + shown.To,
 		"--output=incident"})
 	shown.API = "/api/v1/incident?" + between.Encode()
+	shown.SQL = windowSQL("*", span.From.Pos, span.To.Pos, "ORDER BY pos")
 	if shown.Empty = window.Empty(); shown.Empty {
 		return p.render(w, "incident", shown)
 	}

@@ -69,6 +69,7 @@ func (p *Pages) integrityPage(w http.ResponseWriter, r *http.Request) error {
 		shown.Table = layout.Findings(shown.Findings)
 	}
 	shown.Command, shown.API = "jobledger verify", "/api/v1/integrity"
+	shown.SQL = kindsSQL(integrityKinds)
 	return p.render(w, "integrity", shown)
 }
 

@@ -88,6 +88,9 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 		view.Select = selectOf(query)
 	}
 	view.API = "/api/v1/jobs?" + shown.Encode()
+	if view.At == "" {
+		view.SQL = jobsSQL(shown, limit)
+	}
 	words[len(words)-1] = "--limit=" + strconv.Itoa(limit)
 	view.Command = commandOf(words)
 	if err != nil {

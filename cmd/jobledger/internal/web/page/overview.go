@@ -65,7 +65,7 @@ func (p *Pages) overview(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	shown.API = "/api/v1/status"
-	shown.SQL = "SELECT queue, state, count(*) FROM current GROUP BY queue, state"
+	shown.SQL = shown.countsSQL("")
 	shown.Command = "jobledger status"
 	if shown.At != "" {
 		shown.Counts = layout.CountsNow(then)

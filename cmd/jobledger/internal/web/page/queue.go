@@ -1,7 +1,6 @@
 package page
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
 	"time"
@@ -60,7 +59,7 @@ func (p *Pages) queuePage(w http.ResponseWriter, r *http.Request) error {
 	shown.API = "/api/v1/series?" + between.Encode()
 	shown.Command = commandOf([]string{"report", "depth", "--queue=" + name, "--from=" + shown.From,
 		"--to=" + shown.To})
-	shown.SQL = fmt.Sprintf("SELECT state, count(*) FROM current WHERE queue = '%s' GROUP BY state", name)
+	shown.SQL = shown.countsSQL(name)
 	return p.render(w, "queue", shown)
 }
 

@@ -60,8 +60,10 @@ func (p *Pages) workersPage(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		now := p.clock(m).At
+		shown.SQL = heldSQL(time.Time{})
 		var found []status.Worker
 		if m.Given {
+			shown.SQL = heldSQL(now)
 			found, err = status.WorkersAsOf(r.Context(), tx, m.Moment, all)
 		} else {
 			found, err = status.Workers(r.Context(), tx, now, all)
@@ -205,6 +207,8 @@ func (p *Pages) workerPage(w http.ResponseWriter, r *http.Request) error {
 	shown.Command = commandOf([]string{"attempts", "--worker=" + name, "--from=" + shown.From,
 		"--to=" + shown.To})
 	shown.API = shown.Source
+	shown.SQL = "SELECT job, attempt, claimed_at, ended_at, outcome FROM attempts WHERE worker = " +
+		sqlText(name) + " AND claimed_at <= " + sqlTime(span.To.At) + " ORDER BY claimed_at"
 	return p.render(w, "worker", shown)
 }
 

@@ -7,5 +7,6 @@
 //
 // Files in reading order: follower.go (events as they are recorded), figures.go, now.go (queues and workers
 // at one moment), lanes.go, lane_marks.go, findings.go (who had which job, and what went wrong), failures.go
-// (what failed, by sort), series.go (a queue over time), moments.go (where to look), verifier.go.
+// (what failed, by sort), series.go (a queue over time), totals.go (what happened since
+// the first event), moments.go (where to look), verifier.go.
 package view

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"jobledger/ledger"
@@ -111,12 +112,14 @@ func Failures(ctx context.Context, tx *ledger.Tx, s Span) (groups []*FailureGrou
 }
 
 // variable are the parts of a detail that differ between failures of one sort.
-var variable = regexp.MustCompile(`"[^"]*"|'[^']*'|(?:/[\w.@-]+)+|\b[0-9a-fA-F]{8,}\b|\b\d[\d.:,]*\b`)
+var variable = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`"[^"]*"|'[^']*'|(?:/[\w.@-]+)+|\b[0-9a-fA-F]{8,}\b|\b\d[\d.:,]*\b`)
+})
 
 // fingerprint is detail without the parts that vary.
 func fingerprint(detail string) string {
 	if len(detail) > 200 {
 		detail = detail[:200]
 	}
-	return strings.ToValidUTF8(variable.ReplaceAllString(detail, "…"), "�")
+	return strings.ToValidUTF8(variable().ReplaceAllString(detail, "…"), "�")
 }

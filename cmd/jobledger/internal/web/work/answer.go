@@ -124,12 +124,15 @@ func (m *Room) empty(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// setPos names a position that the answer includes.
+// setPos names a position that the answer includes, unless m.write has.
 func (m *Room) setPos(ctx context.Context, h http.Header) {
+	if h.Get(posHeader) != "" {
+		return
+	}
 	_ = m.Service.Store.Read(ctx, func(tx *ledger.Tx) error {
 		pos, err := tx.Tail(ctx)
 		if err == nil {
-			h.Set("Jobledger-Pos", strconv.FormatInt(pos, 10))
+			h.Set(posHeader, strconv.FormatInt(pos, 10))
 		}
 		return err
 	}) // without it, the client asks

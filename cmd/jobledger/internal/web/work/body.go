@@ -19,6 +19,7 @@ func body(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, refusal(http.StatusRequestTimeout, "slow", "the body did not arrive")
 	}
+	arrives(w)
 	return text, nil
 }
 

@@ -42,7 +42,7 @@ func (m *Room) claims(w http.ResponseWriter, r *http.Request, c Caller) error {
 		return err
 	}
 	if len(asked.Tokens) == 0 {
-		if _, err := m.carryOut(r, c, &ops, nil); err != nil {
+		if _, err := m.carryOut(w, r, c, &ops, nil); err != nil {
 			return err
 		}
 		return m.answerTurn(w, r, ops, nil)
@@ -57,34 +57,43 @@ func (m *Room) claims(w http.ResponseWriter, r *http.Request, c Caller) error {
 		return err
 	}
 	m.Busy()
-	isLast, leave := m.turns.enter(asked.Boot + " " + asked.Tokens[0])
+	turn := m.turns.enter(asked.Boot + " " + asked.Tokens[0])
 	gone := func(jobs []projection.Job) error { // the client may be back soon; else others are to have the jobs
 		go func() {
-			defer leave()
-			m.giveBack(c, jobs, isLast)
+			defer turn.leave()
+			m.giveBack(c, jobs, turn)
 		}()
 		return context.Canceled
 	}
 	if len(ops.outcomes)+len(ops.beats) > 0 || wait == 0 {
-		jobs, err := m.carryOut(r, c, &ops, &request)
+		jobs, err := m.carryOut(w, r, c, &ops, &request)
 		if err == nil && len(jobs) > 0 && r.Context().Err() != nil {
 			return gone(jobs)
 		}
-		defer leave()
+		defer turn.leave()
 		if err != nil {
 			return err
 		}
-		return m.answerTurn(w, r, ops, jobs)
+		return m.answerClaims(w, r, ops, jobs, turn)
 	}
-	jobs, err := m.waitFor(w, r, c, request, wait, isLast)
+	jobs, err := m.waitFor(w, r, c, request, wait, turn.isLast)
 	if err == nil && r.Context().Err() != nil {
 		return gone(jobs)
 	}
-	defer leave()
+	defer turn.leave()
 	if err != nil && !errors.Is(err, errNone) {
 		return err
 	}
-	return m.answerTurn(w, r, ops, jobs)
+	return m.answerClaims(w, r, ops, jobs, turn)
+}
+
+// answerClaims is answerTurn that takes in whether the client gets claims.
+func (m *Room) answerClaims(w http.ResponseWriter, r *http.Request, o ops, jobs []projection.Job,
+	turn entry) error {
+	if len(jobs) > 0 {
+		turn.gave()
+	}
+	return m.answerTurn(w, r, o, jobs)
 }
 
 // errNone means that nothing was claimed.
@@ -138,8 +147,8 @@ func (m *Room) opsOf(ctx context.Context, c Caller, asked wire.Claims) (o ops, e
 		}
 		return nil
 	}
-	add := func(id event.JobID, command commands.Command, index int) {
-		o.write = append(o.write, commands.Op{Job: projection.Job{ID: id}, Command: command})
+	add := func(id event.JobID, token string, command commands.Command, index int) {
+		o.write = append(o.write, commands.Op{Job: m.known.get(id, token), Command: command})
 		o.index = append(o.index, index)
 	}
 	for i, one := range asked.Outcomes {
@@ -155,7 +164,7 @@ func (m *Room) opsOf(ctx context.Context, c Caller, asked wire.Claims) (o ops, e
 		}
 		o.outcomes = append(o.outcomes, answerJSON{Token: one.Token, Problem: problemOf(visible(one.Job))})
 		if o.outcomes[i].Problem == nil {
-			add(one.Job, command, i)
+			add(one.Job, one.Token, command, i)
 		}
 	}
 	for i, one := range asked.Heartbeats {
@@ -175,7 +184,7 @@ func (m *Room) opsOf(ctx context.Context, c Caller, asked wire.Claims) (o ops, e
 		}
 		o.beats = append(o.beats, answerJSON{Token: one.Token, Problem: problemOf(visible(one.Job))})
 		if o.beats[i].Problem == nil {
-			add(one.Job, command, ^i)
+			add(one.Job, one.Token, command, ^i)
 		}
 	}
 	return o, nil
@@ -183,14 +192,15 @@ func (m *Room) opsOf(ctx context.Context, c Caller, asked wire.Claims) (o ops, e
 
 // carryOut carries out a turn without waiting, and puts the answers into o. request is nil where nothing is
 // to be claimed.
-func (m *Room) carryOut(r *http.Request, c Caller, o *ops, request *commands.ClaimRequest) (
+func (m *Room) carryOut(w http.ResponseWriter, r *http.Request, c Caller, o *ops,
+	request *commands.ClaimRequest) (
 	jobs []projection.Job, err error) {
 	if request == nil && len(o.outcomes)+len(o.beats) == 0 {
 		return nil, &commands.InvalidError{Field: "tokens",
 			Allowed: "one token at least, or an outcome or a heartbeat"}
 	}
 	var results []commands.Result
-	err = m.write(r, func(ctx context.Context) error {
+	err = m.write(w, r, func(ctx context.Context) error {
 		switch {
 		case request != nil:
 			results, jobs, err = m.Service.ApplyAndClaim(ctx, c.Actor, o.write, *request)
@@ -204,13 +214,15 @@ func (m *Room) carryOut(r *http.Request, c Caller, o *ops, request *commands.Cla
 	}
 	if len(jobs) > 0 {
 		m.hub.claimed()
+		m.known.put(jobs...)
 	}
 	for i, result := range results {
 		a := (*answerJSON)(nil)
 		if at := o.index[i]; at >= 0 {
 			a = &o.outcomes[at]
-		} else {
-			a = &o.beats[^at]
+			m.known.forget(a.Token)
+		} else if a = &o.beats[^at]; result.Err == nil {
+			m.known.put(result.Job)
 		}
 		a.Problem = problemOf(result.Err)
 		if result.Job.State != 0 {
@@ -234,6 +246,7 @@ func (m *Room) answerTurn(w http.ResponseWriter, r *http.Request, o ops, jobs []
 // ends, or another request with the same tokens came.
 func (m *Room) waitFor(w http.ResponseWriter, r *http.Request, c Caller, request commands.ClaimRequest,
 	wait time.Duration, isLast func() bool) (jobs []projection.Job, err error) {
+	arrived(w)
 	end, err := m.begin(c)
 	if err != nil {
 		return nil, err
@@ -257,12 +270,13 @@ func (m *Room) waitFor(w http.ResponseWriter, r *http.Request, c Caller, request
 			}
 		}
 		if ready {
-			err = m.write(r, func(ctx context.Context) error {
+			err = m.write(w, r, func(ctx context.Context) error {
 				_, jobs, err = m.Service.ApplyAndClaim(ctx, c.Actor, nil, request)
 				return err
 			})
 			if len(jobs) > 0 {
 				m.hub.claimed()
+				m.known.put(jobs...)
 			}
 			if err != nil || len(jobs) > 0 {
 				return jobs, err
@@ -300,15 +314,16 @@ func lasting(w http.ResponseWriter, wait time.Duration) error {
 	return control.SetWriteDeadline(time.Now().Add(wait + 30*time.Second))
 }
 
-// giveBack releases the claims of a client that has gone, unless it sends the request again in time.
-func (m *Room) giveBack(c Caller, jobs []projection.Job, isLast func() bool) {
+// giveBack releases the claims of a client that has gone, unless it sends the request again in time and gets
+// them.
+func (m *Room) giveBack(c Caller, jobs []projection.Job, turn entry) {
 	timer := time.NewTimer(resendWithin)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-m.Closing:
 	}
-	if len(jobs) == 0 || !isLast() {
+	if len(jobs) == 0 || turn.laterGave() {
 		return
 	}
 	var release []commands.Op

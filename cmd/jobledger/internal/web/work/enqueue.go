@@ -58,7 +58,7 @@ func (m *Room) enqueue(w http.ResponseWriter, r *http.Request, c Caller) error {
 	if len(jobs) == 0 {
 		return cli.Usagef("there is no job")
 	}
-	answers, _, err := m.add(r, c, jobs)
+	answers, _, err := m.add(w, r, c, jobs)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func lineOf(params url.Values) ([]byte, error) {
 
 func (m *Room) addOne(w http.ResponseWriter, r *http.Request, c Caller, e commands.Enqueue) error {
 	ours := e.Key == ""
-	answers, key, err := m.add(r, c, []commands.Enqueue{e})
+	answers, key, err := m.add(w, r, c, []commands.Enqueue{e})
 	if err != nil {
 		if p := problemOf(err); key && ours && p.Status == http.StatusConflict {
 			p.Status = http.StatusUnprocessableEntity // as the header Idempotency-Key has it
@@ -186,7 +186,7 @@ func (m *Room) addOne(w http.ResponseWriter, r *http.Request, c Caller, e comman
 }
 
 // add enqueues jobs, all or none. key says that the header Idempotency-Key was the key of the only one.
-func (m *Room) add(r *http.Request, c Caller, jobs []commands.Enqueue) (
+func (m *Room) add(w http.ResponseWriter, r *http.Request, c Caller, jobs []commands.Enqueue) (
 	answers []commands.Enqueued, key bool, err error) {
 	trace := r.Header.Get(worker.TraceTag)
 	var others []event.JobID
@@ -218,7 +218,7 @@ func (m *Room) add(r *http.Request, c Caller, jobs []commands.Enqueue) (
 	if err := m.reachable(r, c, others, ids); err != nil {
 		return nil, key, err
 	}
-	err = m.write(r, func(ctx context.Context) error {
+	err = m.write(w, r, func(ctx context.Context) error {
 		answers, err = m.Service.Enqueue(ctx, c.Actor, jobs...)
 		return err
 	})

@@ -8,7 +8,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/ledger"
-	"jobledger/projection"
+	"jobledger/projection/claims"
 )
 
 // lookAgain is how often the hub looks although nothing woke it, in case a notification was lost.
@@ -28,14 +28,14 @@ type hub struct {
 
 // group are the requests that wait for the same kind of jobs, the one that came first in front.
 type group struct {
-	want    projection.Want
+	want    claims.Want
 	waiters []chan struct{}
 }
 
 // join adds a request that waits for what r asks for. woken gets a value when a job may be ready; leave
 // must be called.
 func (h *hub) join(r commands.ClaimRequest) (woken <-chan struct{}, leave func()) {
-	want := projection.Want{Queues: r.Queues, Version: r.Version, Capabilities: r.Capabilities}
+	want := claims.Want{Queues: r.Queues, Version: r.Version, Capabilities: r.Capabilities}
 	text, _ := json.Marshal(want) // of texts only
 	key, w := string(text), make(chan struct{}, 1)
 	h.mu.Lock()
@@ -123,7 +123,7 @@ func (h *hub) look() time.Duration {
 	defer cancel()
 	err := h.service.Store.Read(ctx, func(tx *ledger.Tx) error {
 		for _, g := range all {
-			due, err := projection.NextRunAt(ctx, tx, g.want)
+			due, err := claims.NextRunAt(ctx, tx, g.want)
 			if err != nil {
 				return err
 			}

@@ -36,7 +36,7 @@ func (m *Room) outcome(w http.ResponseWriter, r *http.Request, c Caller) error {
 		return err
 	}
 	var j projection.Job
-	err = m.write(r, func(ctx context.Context) error {
+	err = m.write(w, r, func(ctx context.Context) error {
 		j, err = m.Service.Apply(ctx, c.Actor, id, command)
 		return err
 	})
@@ -84,7 +84,7 @@ func (m *Room) takeOver(w http.ResponseWriter, r *http.Request, c Caller) error 
 		command.Lease = lastLease(before)
 	}
 	var j projection.Job
-	err = m.write(r, func(ctx context.Context) error {
+	err = m.write(w, r, func(ctx context.Context) error {
 		j, err = m.Service.Apply(ctx, c.Actor, id, command)
 		return err
 	})
@@ -170,10 +170,10 @@ func (m *Room) heartbeats(w http.ResponseWriter, r *http.Request, c Caller) erro
 		if err != nil {
 			return err
 		}
-		ops = append(ops, commands.Op{Job: projection.Job{ID: one.Job}, Command: command})
+		ops = append(ops, commands.Op{Job: m.known.get(one.Job, one.Token), Command: command})
 	}
 	var beat commands.Beat
-	err = m.write(r, func(ctx context.Context) error {
+	err = m.write(w, r, func(ctx context.Context) error {
 		beat, err = m.Service.Beat(ctx, c.Actor, asked.Boot, ops)
 		return err
 	})
@@ -185,7 +185,10 @@ func (m *Room) heartbeats(w http.ResponseWriter, r *http.Request, c Caller) erro
 		h, _ := ops[i].Command.(commands.Heartbeat)
 		if result.Err != nil {
 			answer.lose(ops[i].Job.ID, h.Token, result.Err)
-		} else if until := result.Job.LeaseUntil; first.IsZero() || until.Before(first) {
+			continue
+		}
+		m.known.put(result.Job)
+		if until := result.Job.LeaseUntil; first.IsZero() || until.Before(first) {
 			first = until
 		}
 	}

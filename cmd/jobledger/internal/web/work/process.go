@@ -36,6 +36,7 @@ func (m *Room) comes(w http.ResponseWriter, r *http.Request, c Caller) error {
 		return err
 	}
 	m.Busy()
+	arrived(w)
 	m.coming.Lock()
 	defer m.coming.Unlock()
 	known := asked.Again
@@ -53,7 +54,7 @@ func (m *Room) comes(w http.ResponseWriter, r *http.Request, c Caller) error {
 		}
 	}
 	status := http.StatusCreated
-	err := m.write(r, func(ctx context.Context) error {
+	err := m.write(w, r, func(ctx context.Context) error {
 		if known {
 			status = http.StatusOK
 			return m.Service.Present(ctx, process)
@@ -136,7 +137,7 @@ func (m *Room) goes(w http.ResponseWriter, r *http.Request, _ Caller) error {
 		return err
 	})
 	if err == nil && there {
-		err = m.write(r, func(ctx context.Context) error { return m.Service.WorkerStopped(ctx, process) })
+		err = m.write(w, r, func(ctx context.Context) error { return m.Service.WorkerStopped(ctx, process) })
 	}
 	if err != nil {
 		return err

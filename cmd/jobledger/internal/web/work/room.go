@@ -3,7 +3,9 @@ package work
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/web/access"
@@ -44,7 +46,10 @@ type Room struct {
 	Config
 	hub     hub
 	turns   turns
+	known   known
 	writing chan struct{}
+
+	arriving atomic.Int64 // requests whose body was read, and that are about to write
 
 	mu      sync.Mutex
 	waiting map[string]int                        // by the actor
@@ -58,6 +63,9 @@ func New(c Config) *Room {
 	r := &Room{Config: c, writing: make(chan struct{}, MaxWriting), waiting: make(map[string]int),
 		started: make(map[event.Worker]*event.WorkerStarted)}
 	r.hub.service = c.Service
+	if c.Service.Store != nil {
+		c.Service.Store.Coming = r.arriving.Load
+	}
 	return r
 }
 
@@ -69,7 +77,9 @@ func (m *Room) Routes() []door.Route {
 		routes = append(routes, door.Route{Pattern: pattern, Needs: needs, MaxBody: most, Queues: true,
 			Streams: true, // it may wait, or be read slowly, and limits itself
 			Handle: func(w http.ResponseWriter, r *http.Request) error {
-				return handle(w, r, door.CallerOf(r.Context()))
+				a := &arrival{ResponseWriter: w, room: m}
+				defer arrived(a)
+				return handle(a, r, door.CallerOf(r.Context()))
 			}})
 	}
 	add("POST "+wire.Root+"/jobs", door.Enqueue, MaxBody, m.enqueue)
@@ -86,21 +96,56 @@ func (m *Room) Routes() []door.Route {
 	return routes
 }
 
+// arrival is an answer to a request that may be counted as arriving.
+type arrival struct {
+	http.ResponseWriter
+	room    *Room
+	counted bool
+}
+
+// Unwrap is for [http.ResponseController].
+func (a *arrival) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// arrives takes in that the request is about to write: a transaction waits for it.
+func arrives(w http.ResponseWriter) {
+	if a, ok := w.(*arrival); ok && !a.counted {
+		a.counted = true
+		a.room.arriving.Add(1)
+	}
+}
+
+// arrived takes in that the request writes now, or waits for something else, or has ended.
+func arrived(w http.ResponseWriter) {
+	if a, ok := w.(*arrival); ok && a.counted {
+		a.counted = false
+		a.room.arriving.Add(-1)
+	}
+}
+
 // refusal is an error of a request before any command ran.
 func refusal(status int, code, detail string) error { return door.Refusal(status, code, detail) }
 
 // writeTime is how long one request writes.
 const writeTime = 20 * time.Second
 
-// write runs fn unless too many requests write already. The context of fn does not end when the client goes:
-// then it would not be known what was done.
-func (m *Room) write(r *http.Request, fn func(context.Context) error) error {
+// posHeader names a position that an answer includes.
+const posHeader = "Jobledger-Pos"
+
+// write runs fn, and names its position, unless too many requests write already. The context of fn does not
+// end when the client goes: then it would not be known what was done.
+func (m *Room) write(w http.ResponseWriter, r *http.Request, fn func(context.Context) error) (err error) {
 	select {
 	case m.writing <- struct{}{}:
 		defer func() { <-m.writing }()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), writeTime)
 		defer cancel()
-		return fn(ctx)
+		arrived(w)
+		if err = fn(ctx); err == nil {
+			if pos := m.Service.Store.Written(); pos > 0 {
+				w.Header().Set(posHeader, strconv.FormatInt(pos, 10))
+			}
+		}
+		return err
 	default:
 		return refusal(http.StatusServiceUnavailable, "busy", "too many requests write at the same time")
 	}

@@ -9,20 +9,28 @@ import (
 // again on another connection.
 const resendWithin = 10 * time.Second
 
-// turns says which request with the same tokens is the last.
+// turns says which request with the same tokens is the last, and whether the client has got its claims.
 type turns struct {
 	mu  sync.Mutex
 	all map[string]*turn
 }
 
 type turn struct {
-	last int // the number of the last request
-	open int // requests that have not left
+	last  int // the number of the last request
+	open  int // requests that have not left
+	given int // the number of the last request that was answered with claims; 0: none
 }
 
-// enter takes in a request with tokens, of which the first stands for all. isLast reports whether no other
-// with them came later; leave must be called.
-func (t *turns) enter(token string) (isLast func() bool, leave func()) {
+// entry is one request with tokens.
+type entry struct {
+	*turn
+	of    *turns
+	token string
+	mine  int
+}
+
+// enter takes in a request with tokens, of which the first stands for all. leave must be called.
+func (t *turns) enter(token string) entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.all == nil {
@@ -35,16 +43,35 @@ func (t *turns) enter(token string) (isLast func() bool, leave func()) {
 	}
 	one.last++
 	one.open++
-	mine := one.last
-	return func() bool {
-			t.mu.Lock()
-			defer t.mu.Unlock()
-			return one.last == mine
-		}, func() {
-			t.mu.Lock()
-			defer t.mu.Unlock()
-			if one.open--; one.open == 0 {
-				delete(t.all, token)
-			}
-		}
+	return entry{one, t, token, one.last}
+}
+
+// isLast reports whether no other request with the tokens came later.
+func (e entry) isLast() bool {
+	e.of.mu.Lock()
+	defer e.of.mu.Unlock()
+	return e.last == e.mine
+}
+
+// gave takes in that the request was answered with claims.
+func (e entry) gave() {
+	e.of.mu.Lock()
+	defer e.of.mu.Unlock()
+	e.given = max(e.given, e.mine)
+}
+
+// laterGave reports whether a later request was answered with claims. One that was answered before these
+// claims were made has none.
+func (e entry) laterGave() bool {
+	e.of.mu.Lock()
+	defer e.of.mu.Unlock()
+	return e.given > e.mine
+}
+
+func (e entry) leave() {
+	e.of.mu.Lock()
+	defer e.of.mu.Unlock()
+	if e.open--; e.open == 0 {
+		delete(e.of.all, e.token)
+	}
 }

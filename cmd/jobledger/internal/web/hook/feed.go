@@ -1,0 +1,217 @@
+package hook
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection"
+	"jobledger/projection/status"
+)
+
+// Limits of what waits to be sent.
+const (
+	pageEvents = 500    // that are read at a time
+	maxWaiting = 10_000 // deliveries of one webhook; the events after those are not read yet
+)
+
+// maxAttempts is how often a delivery is tried, over a day.
+const maxAttempts = 24
+
+// backoff is how long a delivery waits after each of its failures.
+var backoff = event.Backoff{Min: 5 * time.Second, Max: 2 * time.Hour, Factor: 2}
+
+// Tags of a delivery.
+const (
+	tagKind = "event"
+	tagJob  = "job"
+)
+
+// feed makes events into deliveries.
+type feed struct {
+	service  *commands.Service
+	endpoint Endpoint
+	report   func(format string, args ...any)
+
+	pos   int64 // every event up to it was looked at
+	known bool
+	most  int64 // deliveries that wait at a time
+	room  int64 // for so many more, without counting again
+}
+
+// step reads the next events and enqueues the deliveries. It reports whether there may be more.
+func (f *feed) step(ctx context.Context) (more bool, err error) {
+	var jobs []commands.Enqueue
+	var next int64
+	err = f.service.Store.Read(ctx, func(tx *ledger.Tx) error {
+		jobs, next, more = nil, f.pos, false
+		tail, err := tx.Tail(ctx)
+		if err != nil || f.known && tail == f.pos {
+			return err
+		}
+		if !f.known || tail < f.pos {
+			if f.pos, err = f.start(ctx, tx, tail); err != nil {
+				return err
+			}
+			f.known, next = true, f.pos
+		}
+		if f.room < pageEvents {
+			waiting, err := status.CountReady(ctx, tx, f.endpoint.Queue(), time.Now().Add(commands.MaxRunTime))
+			if f.room = f.most - waiting; err != nil || f.room < pageEvents {
+				return err
+			}
+		}
+		jobs, next, more, err = f.read(ctx, tx, tail)
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	if err := f.enqueue(ctx, jobs); err != nil {
+		return false, err
+	}
+	f.pos, f.room = next, f.room-int64(len(jobs))
+	return more, nil
+}
+
+// start is where to go on: after the newest delivery, or after what the endpoint names. Where that event is
+// not in the ledger any more, because restore replaced it, everything since the restore is new.
+func (f *feed) start(ctx context.Context, tx *ledger.Tx, tail int64) (pos int64, err error) {
+	newest, err := projection.List(ctx, tx, projection.Filter{Queues: []string{f.endpoint.Queue()}, Limit: 100})
+	if err != nil {
+		return 0, err
+	}
+	for _, j := range newest {
+		pos = max(pos, PosOf(j.Key))
+	}
+	after := f.endpoint.After
+	if after.Pos == 0 {
+		return pos, nil
+	}
+	if after.Pos <= tail {
+		x, found, err := eventAt(ctx, tx, after.Pos)
+		if err != nil {
+			return 0, err
+		}
+		id := after.ID
+		if found { // else it was removed, and is in the archive
+			if id, err = IDOf(x); err != nil {
+				return 0, err
+			}
+		}
+		if id == after.ID {
+			return max(pos, after.Pos), nil
+		}
+	}
+	restored := ledger.Filter{Kinds: []event.Kind{event.KindRestored}, Last: true, Limit: 1}
+	since := int64(0)
+	for x, err := range tx.Events(ctx, restored) {
+		if err != nil {
+			return 0, err
+		}
+		since = x.Pos
+	}
+	if pos = max(pos, since); pos == 0 {
+		f.report("webhook %s: the ledger is not the one for which it was made; it gets what comes next",
+			f.endpoint.Name)
+		pos = tail
+	}
+	return pos, nil
+}
+
+// eventAt is the event at pos.
+func eventAt(ctx context.Context, tx *ledger.Tx, pos int64) (x event.Event, found bool, err error) {
+	for x, err = range tx.Events(ctx, ledger.Filter{After: pos - 1, Until: pos}) {
+		return x, err == nil, err
+	}
+	return x, false, nil
+}
+
+// read makes deliveries of the events up to tail, or of the first ones.
+func (f *feed) read(ctx context.Context, tx *ledger.Tx, tail int64) (jobs []commands.Enqueue, next int64,
+	more bool, err error) {
+	filter := ledger.Filter{Kinds: f.endpoint.kinds(), After: f.pos, Until: tail, Limit: pageEvents}
+	if q := f.endpoint.Queues; len(q) == 1 && !strings.HasSuffix(q[0], "*") {
+		filter.Queue = q[0]
+	}
+	var events []event.Event
+	for x, err := range tx.Events(ctx, filter) {
+		if err != nil {
+			return nil, 0, false, err
+		}
+		events = append(events, x)
+	}
+	if next, more = tail, len(events) == pageEvents; more {
+		next = events[len(events)-1].Pos
+	}
+	about, err := jobsOf(ctx, tx, events)
+	for _, x := range events {
+		if err != nil {
+			break
+		}
+		queue := queueOf(x)
+		if x.N != 0 {
+			queue = about[x.N].Queue
+		}
+		if !f.endpoint.selects(x, queue) {
+			continue
+		}
+		var id string
+		id, err = IDOf(x)
+		tags := map[string]string{tagKind: x.Kind().String()}
+		if x.Job != "" {
+			tags[tagJob] = string(x.Job)
+		}
+		jobs = append(jobs, commands.Enqueue{Queue: f.endpoint.Queue(), Key: id, Payload: []byte(id), Tags: tags,
+			MaxAttempts: maxAttempts, Backoff: backoff})
+	}
+	return jobs, next, more, err
+}
+
+// jobsOf returns the jobs that events are about, by their numbers.
+func jobsOf(ctx context.Context, tx *ledger.Tx, events []event.Event) (map[int64]projection.Job, error) {
+	var ns []int64
+	for _, x := range events {
+		if x.N != 0 {
+			ns = append(ns, x.N)
+		}
+	}
+	slices.Sort(ns)
+	return projection.GetMany(ctx, tx, slices.Compact(ns))
+}
+
+// enqueue enqueues jobs, those that are there already too. One whose payload was erased stays as it is.
+func (f *feed) enqueue(ctx context.Context, jobs []commands.Enqueue) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	actor := "webhook:" + f.endpoint.Name
+	_, err := f.service.Enqueue(ctx, actor, jobs...)
+	if !errors.Is(err, commands.ErrConflict) {
+		return err
+	}
+	for _, j := range jobs {
+		if _, err := f.service.Enqueue(ctx, actor, j); err != nil && !errors.Is(err, commands.ErrConflict) {
+			return err
+		}
+	}
+	return nil
+}
+
+// PlaceAt is the place of the event at pos; 0: before the first event.
+func PlaceAt(ctx context.Context, tx *ledger.Tx, pos int64) (p Place, err error) {
+	if pos == 0 {
+		return p, nil
+	}
+	p.Pos = pos
+	x, found, err := eventAt(ctx, tx, pos)
+	if err == nil && found {
+		p.ID, err = IDOf(x)
+	}
+	return p, err
+}

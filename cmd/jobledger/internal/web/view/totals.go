@@ -1,0 +1,261 @@
+package view
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection/follow"
+)
+
+// Limits of [Totals].
+const (
+	TotalsPage = 100_000 // events that one call reads at most
+	maxCodes   = 50      // codes of failures of one queue; the rest counts as OtherCodes
+	maxOffered = 10_000  // jobs with a refused result and no accepted one
+)
+
+// OtherCodes are the codes of failures that have no count of their own.
+const OtherCodes = "other"
+
+// Buckets are the upper ends of the buckets of a [Histogram], in seconds: 5 ms, doubled up to 5.8 hours.
+var Buckets = func() (ends [23]float64) {
+	for i := range ends {
+		ends[i] = 0.005 * float64(int64(1)<<i)
+	}
+	return ends
+}()
+
+// Histogram counts durations. The last bucket has those that are longer than all of Buckets.
+type Histogram struct {
+	Counts [len(Buckets) + 1]int64
+	Sum    float64 // seconds
+}
+
+func (h *Histogram) add(d time.Duration) {
+	s := max(0, d.Seconds())
+	i, _ := slices.BinarySearch(Buckets[:], s)
+	h.Counts[i]++
+	h.Sum += s
+}
+
+// QueueTotals are what happened in one queue since the first event. Waits are from when a job was ready to
+// its claim, Runs from a claim to its end, and Gaps between two signs of life of one claim.
+type QueueTotals struct {
+	Kinds    map[event.Kind]int64 // events
+	Outcomes map[event.Kind]int64 // claims, by the event that ended them
+	Codes    map[string]int64     // failed and reclaimed claims
+	Refused  map[string]int64     // by the command
+	Doubles  int64                // results that were refused and differ from the accepted one
+	Waits    Histogram
+	Gaps     Histogram
+	Runs     map[event.Kind]*Histogram // by outcome
+}
+
+// Totals count what happened, event by event, for counters that neither a restart nor a second server
+// changes. It reads each event once for all who ask, and holds the jobs that have not ended. It is safe for
+// concurrent use; the zero value is ready.
+type Totals struct {
+	mu      sync.Mutex
+	pos     int64
+	queues  map[string]*QueueTotals
+	of      follow.QueuesOf
+	claims  follow.Claims
+	signs   map[int64]time.Time       // the last sign of life of a live claim, by job
+	ready   map[int64]time.Time       // when a queued job was or will be ready
+	offered map[int64][]event.Refused // results that came too early to compare them
+}
+
+// Refresh reads what was recorded since the last call, up to [TotalsPage] events. whole reports whether that
+// was all, so that fn sees the totals at the end of tx's snapshot: it is called then, and keeps nothing.
+func (t *Totals) Refresh(ctx context.Context, tx *ledger.Tx, fn func(queues map[string]*QueueTotals)) (
+	pos int64, whole bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	tail, err := tx.Tail(ctx)
+	if err != nil {
+		return t.pos, false, err
+	}
+	if t.queues == nil || tail < t.pos { // at the beginning, or another ledger took its place
+		t.pos, t.queues, t.claims = 0, make(map[string]*QueueTotals), follow.Claims{}
+		t.signs, t.ready = make(map[int64]time.Time), make(map[int64]time.Time)
+		t.of, t.offered = follow.QueuesOf{}, make(map[int64][]event.Refused)
+	}
+	t.of.Find = func(n int64) (string, error) { return follow.QueueAt(ctx, tx, n) }
+	read := 0
+	if t.pos < tail {
+		for e, err := range tx.Events(ctx, ledger.Filter{After: t.pos, Until: tail, Limit: TotalsPage}) {
+			if err != nil {
+				return t.pos, false, err
+			}
+			if err := t.add(ctx, tx, e); err != nil {
+				return t.pos, false, err
+			}
+			read++
+			t.pos = e.Pos
+		}
+		if read < TotalsPage {
+			t.pos = tail
+		}
+	}
+	if whole = t.pos == tail; whole {
+		fn(t.queues)
+	}
+	return t.pos, whole, nil
+}
+
+func (t *Totals) queue(name string) *QueueTotals {
+	q := t.queues[name]
+	if q == nil {
+		q = &QueueTotals{Kinds: make(map[event.Kind]int64), Outcomes: make(map[event.Kind]int64),
+			Codes: make(map[string]int64), Refused: make(map[string]int64), Runs: make(map[event.Kind]*Histogram)}
+		t.queues[name] = q
+	}
+	return q
+}
+
+// add counts e. It fails before it has changed anything but the queue of the job, so that e can be added
+// again.
+func (t *Totals) add(ctx context.Context, tx *ledger.Tx, e event.Event) error {
+	name, err := t.of.Add(e)
+	if err != nil {
+		return err
+	}
+	refused, isRefused := e.Body.(*event.Refused)
+	accepted, hasAccepted := (*event.Succeeded)(nil), false
+	if isRefused && refused.Command == "succeed" {
+		if accepted, hasAccepted, err = acceptedBefore(ctx, tx, e); err != nil {
+			return err
+		}
+	}
+	q := t.queue(name)
+	q.Kinds[e.Kind()]++
+	if e.N == 0 {
+		return nil
+	}
+	switch b := e.Body.(type) {
+	case *event.Refused:
+		q.Refused[b.Command]++
+		switch {
+		case b.Command != "succeed":
+		case hasAccepted && differs(b, accepted):
+			q.Doubles++
+		case !hasAccepted && len(t.offered) < maxOffered:
+			t.offered[e.N] = append(t.offered[e.N], *b)
+		}
+		return nil
+	case *event.Succeeded:
+		for _, r := range t.offered[e.N] {
+			if differs(&r, b) {
+				q.Doubles++
+			}
+		}
+		delete(t.offered, e.N)
+	}
+	t.addClaim(q, e, name)
+	t.addReady(q, e)
+	return nil
+}
+
+// acceptedBefore is the result of e's job that was accepted last before e.
+func acceptedBefore(ctx context.Context, tx *ledger.Tx, e event.Event) (b *event.Succeeded, found bool,
+	err error) {
+	f := ledger.Filter{Job: e.N, Kinds: []event.Kind{event.KindSucceeded}, Until: e.Pos, Last: true, Limit: 1}
+	for x, err := range tx.Events(ctx, f) {
+		if err != nil {
+			return nil, false, err
+		}
+		b, found = x.Body.(*event.Succeeded), true
+	}
+	return b, found, nil
+}
+
+func differs(r *event.Refused, b *event.Succeeded) bool {
+	return r.OfferedSHA256 != b.ResultSHA256 || r.OfferedBytes != b.ResultBytes
+}
+
+// addClaim counts the gap or the end of a claim.
+func (t *Totals) addClaim(q *QueueTotals, e event.Event, name string) {
+	claim := t.claims.Add(e, name)
+	if claim == nil {
+		return
+	}
+	switch e.Kind() {
+	case event.KindClaimed:
+		t.signs[e.N] = e.At
+		return
+	case event.KindHeartbeat:
+		q.Gaps.add(e.At.Sub(t.signs[e.N]))
+		t.signs[e.N] = e.At
+	case event.KindTakenOver:
+		t.signs[e.N] = e.At
+	}
+	if claim.End == nil {
+		return
+	}
+	delete(t.signs, e.N)
+	q.Outcomes[e.Kind()]++
+	if q.Runs[e.Kind()] == nil {
+		q.Runs[e.Kind()] = new(Histogram)
+	}
+	q.Runs[e.Kind()].add(e.At.Sub(claim.ClaimedAt))
+	code := ""
+	switch b := e.Body.(type) {
+	case *event.Failed:
+		code = b.ErrorCode
+	case *event.Reclaimed:
+		code = b.Reason
+	default:
+		return
+	}
+	if _, known := q.Codes[code]; !known && len(q.Codes) >= maxCodes {
+		code = OtherCodes
+	}
+	q.Codes[code]++
+}
+
+// addReady follows when the job is ready, and counts how long it was when it is claimed.
+func (t *Totals) addReady(q *QueueTotals, e event.Event) {
+	if e.Seq == 0 {
+		return
+	}
+	if e.Kind() == event.KindClaimed {
+		if ready, ok := t.ready[e.N]; ok {
+			q.Waits.add(e.At.Sub(ready))
+		}
+	}
+	if e.To != event.Queued {
+		if e.To.Final() || e.Kind() == event.KindClaimed {
+			delete(t.ready, e.N)
+		}
+		switch b := e.Body.(type) { // blocked, and perhaps for later
+		case *event.Enqueued:
+			t.ready[e.N] = b.RunAt
+		case *event.Rescheduled:
+			t.ready[e.N] = b.RunAt
+		}
+		return
+	}
+	runAt := t.ready[e.N]
+	switch b := e.Body.(type) {
+	case *event.Enqueued:
+		runAt = b.RunAt
+	case *event.Failed:
+		runAt = b.RetryAt
+	case *event.Released:
+		runAt = b.RunAt
+	case *event.Reclaimed:
+		runAt = b.RetryAt
+	case *event.Retried:
+		runAt = b.RunAt
+	case *event.Rescheduled:
+		runAt = b.RunAt
+	}
+	if runAt.Before(e.At) && e.Kind() != event.KindReplaced {
+		runAt = e.At
+	}
+	t.ready[e.N] = runAt
+}

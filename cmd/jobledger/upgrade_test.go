@@ -1,0 +1,372 @@
+//go:build unix
+
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/ledger/ledgertest"
+	"jobledger/schema"
+)
+
+// The ledgers in testdata/schemas were made by the last program of their schema, with fill.sh. SQLite's
+// schemas 5 to 14 and PostgreSQL's 4 to 13 were in no program: they came in one step.
+const schemas = "../../testdata/schemas"
+
+// Commits with the programs of before: one whose ledgers have schema 15 on each engine, and one with 16.
+const (
+	commitOf15 = "30b4347cfad9813e5a3fbeea3285ccd3944cacbc"
+	commitOf16 = "7e235bba9167e0a342d1ecafe5d796143884c151"
+)
+
+// TestUpgradeFromEverySchema: the newest program migrates each old ledger, whose history is the same to the
+// byte, and goes on with its jobs.
+func TestUpgradeFromEverySchema(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(schemas + "/*.tar.gz")
+	if err != nil || len(files) < 12 {
+		t.Fatalf("%q, %v", files, err)
+	}
+	for _, file := range ledgertest.Sample(files, 3) {
+		engine, rest, _ := strings.Cut(filepath.Base(file), "-")
+		version, err := strconv.Atoi(strings.TrimSuffix(rest, ".tar.gz"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(engine+"/"+strconv.Itoa(version), func(t *testing.T) {
+			t.Parallel()
+			upgrade(oldSite(t, file, engine), engine, version)
+		})
+	}
+}
+
+// TestUpgradeFromSchemasBetween: so that a program with any of them could have been released.
+func TestUpgradeFromSchemasBetween(t *testing.T) {
+	t.Parallel()
+	steps, err := schema.SQLite()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for version := 5; version <= 14; version += ledgertest.Size(9, 5, 1) {
+		s := oldSite(t, schemas+"/sqlite-0004.tar.gz", "sqlite")
+		for _, step := range steps[4:version] {
+			s.sql(step.SQL, fmt.Sprint("PRAGMA user_version = ", step.Version))
+		}
+		upgrade(s, "sqlite", version)
+	}
+}
+
+// upgrade migrates the ledger of the site, which an old program made, and works on it.
+func upgrade(s site, engine string, version int) {
+	s.Helper()
+	newest := newestSchema(s, engine)
+	history, err := os.ReadFile(s.path("events.jsonl"))
+	s.ok(err)
+	if version < newest {
+		if found := s.ran("doctor").stdout; !strings.Contains(found, "D16") {
+			s.Errorf("doctor says nothing of the schema: %s", found)
+		}
+		if engine == "postgres" {
+			s.wantRefused(cli.ExitUsage, "'jobledger migrate' brings it up to date", "list")
+		}
+	}
+	if got := s.run("migrate"); got != fmt.Sprintf("schema  %d", newest) {
+		s.Errorf("migrate: %q", got)
+	}
+	s.run("verify")
+	if got := s.ran("export"); got.code != 0 || got.stdout != string(history) {
+		s.Errorf("the history is not that of the old program: %d, %s\n%s", got.code, got.stderr,
+			firstDifference(got.stdout, string(history)))
+	}
+	for key, want := range map[string]string{"welcome-1": `"state":"succeeded"`,
+		"bytes-1":  `"state":"succeeded"`,
+		"poison-1": `"state":"failed"`, "retry-1": `"failures":1`, "forget-1": `"state":"succeeded"`,
+		"cancel-1": `"state":"cancelled"`, "held-1": `"state":"claimed"`,
+		"night-1": `"state":"queued"`} {
+		found := s.ran("list", "--key", key, "--json").stdout
+		if found == "" && version >= 16 && !strings.Contains(want, "queued") && !strings.Contains(want, "claimed") {
+			continue // it is archived
+		}
+		if !strings.Contains(found, want) {
+			s.Errorf("the job %s is not %s: %s", key, want, found)
+		}
+	}
+
+	// It goes on: what the old program's worker held is taken back and done, and keys hold.
+	s.run("sweep", "--grace", "0s")
+	s.run("resume", "-q", "slow")
+	s.run("work", "-q", "sms", "-q", "slow", "--drain", "--", "cat")
+	for _, queue := range []string{"sms", "slow"} {
+		if left := s.ran("list", "-q", queue, "--state", "queued,claimed", "--json").stdout; left != "" {
+			s.Errorf("left in %s: %s", queue, left)
+		}
+	}
+	before := s.run("list", "--key", "night-1", "--json")
+	if id := s.run("enqueue", "-q", "sms", "--key", "night-1", "is due"); !strings.Contains(before, id) {
+		s.Errorf("the key night-1 gave %s, not %s", id, before)
+	}
+	s.wantRefused(cli.ExitConflict, "night-1", "enqueue", "-q", "sms", "--key", "night-1", "other")
+	s.run("verify")
+	s.run("rebuild")
+	s.ok(os.WriteFile(s.path("whole.jsonl"), []byte(s.run("export")+"\n"), 0o600))
+	s.run("import", "whole.jsonl", "--db", s.path("copy.db"))
+	s.run("verify", "--db", s.path("copy.db"))
+}
+
+func newestSchema(t testing.TB, engine string) int {
+	t.Helper()
+	list := schema.SQLite
+	if engine == "postgres" {
+		list = schema.Postgres
+	}
+	steps, err := list()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(steps)
+}
+
+// oldSite is a site with a ledger of testdata/schemas.
+func oldSite(t testing.TB, file, engine string) site {
+	t.Helper()
+	s := site{TB: t, dir: t.TempDir()}
+	if engine == "postgres" {
+		s = newServerSite(t, ledgertest.Postgres(t))
+	} else {
+		s.env = []string{"JOBLEDGER_DB=" + s.path("jobledger.db"), "XDG_STATE_HOME=" + s.path("state")}
+	}
+	s.env = append(s.env, "JOBLEDGER_ARCHIVE="+s.path("jobs.db.archive"))
+	s.unpack(file)
+	if engine != "postgres" {
+		s.ok(os.Rename(s.path("jobs.db"), s.path(db)))
+		return s
+	}
+	statements, err := os.ReadFile(s.path("jobs.sql"))
+	s.ok(err)
+	dsn, _ := strings.CutPrefix(s.env[0], "JOBLEDGER_DB=")
+	conn, err := pgx.Connect(context.Background(), dsn)
+	s.ok(err)
+	defer conn.Close(context.Background())
+	_, err = conn.Exec(context.Background(), string(statements), pgx.QueryExecModeSimpleProtocol)
+	s.ok(err)
+	return s
+}
+
+func (s site) unpack(file string) {
+	s.Helper()
+	packed, err := os.Open(file)
+	s.ok(err)
+	defer packed.Close()
+	plain, err := gzip.NewReader(packed)
+	s.ok(err)
+	for r := tar.NewReader(plain); ; {
+		head, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		s.ok(err)
+		if head.Typeflag == tar.TypeDir {
+			s.ok(os.Mkdir(s.path(filepath.Base(head.Name)), 0o700))
+			continue
+		}
+		if !filepath.IsLocal(head.Name) {
+			s.Fatalf("%s has %s", file, head.Name)
+		}
+		text, err := io.ReadAll(r)
+		s.ok(err)
+		s.ok(os.WriteFile(s.path(head.Name), text, 0o600))
+	}
+}
+
+// TestUpgradeIsRefusedByTheVersionBefore: a file whose schema is newer is left as it is, to the byte, by
+// every verb that opens it.
+func TestUpgradeIsRefusedByTheVersionBefore(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	job := s.enqueue("a")
+	newer := newestSchema(t, "sqlite") + 1
+	s.sql("CREATE TABLE of_a_newer_version (a)", fmt.Sprint("PRAGMA user_version = ", newer),
+		"PRAGMA wal_checkpoint(TRUNCATE)")
+	wantRefusedUntouched(s, "jobledger", job, newer)
+	if got := s.ran("doctor"); got.code == 0 || !strings.Contains(got.stderr+got.stdout, "newer jobledger") {
+		t.Errorf("doctor: %+v", got)
+	}
+	s.sql("DROP TABLE of_a_newer_version", fmt.Sprint("PRAGMA user_version = ", newer-1))
+	s.run("verify")
+}
+
+const newerSchema = "use a newer jobledger"
+
+// wantRefusedUntouched runs commands of a program on the site's ledger, of which each must refuse it.
+func wantRefusedUntouched(s site, program, job string, newer int) {
+	s.Helper()
+	before, err := os.ReadFile(s.path(db))
+	s.ok(err)
+	why := regexp.MustCompile(fmt.Sprintf(`has schema %d, this program knows up to \d+; `, newer) +
+		newerSchema)
+	for _, words := range [][]string{{"enqueue", "-q", "mail", "b"},
+		{"work", "-q", "mail", "--drain", "--", "true"},
+		{"claim", "-q", "mail"}, {"cancel", job}, {"sweep"}, {"list"}, {"show", job}, {"verify"}, {"rebuild"},
+		{"export"}, {"backup", "copy"}, {"migrate"}, {"erase", job, "--reason", "r"},
+		{"pause", "-q", "mail", "--reason", "r"}} {
+		cmd := s.command(words...)
+		if program != "jobledger" {
+			cmd.Path, cmd.Err = program, nil
+		}
+		out, err := cmd.CombinedOutput()
+		if err == nil || !why.Match(out) {
+			s.Errorf("%s: %v, %s", words[0], err, out)
+		}
+	}
+	after, err := os.ReadFile(s.path(db))
+	s.ok(err)
+	if !bytes.Equal(before, after) {
+		s.Error("the ledger has other bytes")
+	}
+	wal, err := os.ReadFile(s.path(db + "-wal"))
+	if len(wal) > 0 || err != nil && !os.IsNotExist(err) {
+		s.Errorf("the -wal file has %d bytes, %v", len(wal), err)
+	}
+	names, err := os.ReadDir(s.dir)
+	s.ok(err)
+	if slices.ContainsFunc(names, func(e os.DirEntry) bool { return e.Name() == "copy" }) {
+		s.Error("a refused backup left a file")
+	}
+}
+
+// oldProgram builds the program of a commit.
+func oldProgram(t testing.TB, commit string) string {
+	t.Helper()
+	for _, tool := range []string{"go", "git", "tar"} {
+		if _, err := exec.LookPath(tool); err != nil && os.Getenv("CI") != "true" {
+			t.Skip(tool + " is missing, which in CI is a failure")
+		}
+	}
+	dir := t.TempDir()
+	if out, err := exec.Command("git", "cat-file", "-e", commit).CombinedOutput(); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("CI needs the whole history (git fetch --unshallow): %v, %s", err, out)
+		}
+		t.Skip("this copy of the source has no history with an old program")
+	}
+	script := "git -C ../.. archive " + commit + ` | tar x -C "$0" && cd "$0" &&
+		CGO_ENABLED=0 go build -o "$0/old" ./cmd/jobledger`
+	if out, err := exec.Command("sh", "-c", script, dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return filepath.Join(dir, "old")
+}
+
+// TestUpgradeWhileWorkersRun: an old worker works while the new program migrates its ledger. Where the schema
+// lets it, it goes on, side by side with a new worker. Where not, it ends and says why, and the new worker
+// does its jobs. The old program does not open a file with the new schema, and changes nothing in it.
+func TestUpgradeWhileWorkersRun(t *testing.T) {
+	t.Parallel()
+	if !ledgertest.Long() {
+		t.Skip("builds old programs, which takes 20 s each: with -long")
+	}
+	for _, c := range []struct {
+		engine, commit string
+		goesOn         bool
+	}{{"sqlite", commitOf15, true}, {"postgres", commitOf15, false}, {"postgres", commitOf16, true}} {
+		t.Run(c.engine+" "+c.commit[:7], func(t *testing.T) {
+			t.Parallel()
+			s := site{TB: t, dir: t.TempDir()}
+			if c.engine == "postgres" {
+				s = newServerSite(t, ledgertest.Postgres(t))
+			}
+			upgradeWhileWorking(s, oldProgram(t, c.commit), c.engine, c.goesOn)
+		})
+	}
+}
+
+func upgradeWhileWorking(s site, program, engine string, goesOn bool) {
+	s.Helper()
+	old := func(words ...string) *exec.Cmd {
+		cmd := s.command(words...)
+		cmd.Path, cmd.Err = program, nil
+		return cmd
+	}
+	const jobs = 120
+	s.ok(old("init").Run())
+	lines := old("enqueue", "-q", "mail", "--jsonl", "-")
+	lines.Stdin = strings.NewReader(strings.Repeat(`{"payload":"x"}`+"\n", jobs))
+	s.ok(lines.Run())
+	work := func(name string) []string {
+		return []string{"work", "-q", "mail", "-j", "2", "--worker", name, "--lease", "4s", "--", "sh", "-c",
+			"echo $JOBLEDGER_JOB $JOBLEDGER_WORKER >>ran; sleep 0.1"}
+	}
+	byWorker := func() map[string]int {
+		text, _ := os.ReadFile(s.path("ran"))
+		count := make(map[string]int)
+		for line := range strings.Lines(string(text)) {
+			_, worker, _ := strings.Cut(strings.TrimSpace(line), " ")
+			count[worker]++
+		}
+		return count
+	}
+	first := s.start(old(work("old")...))
+	s.eventually("the old worker works", func() bool { return byWorker()["old"] > 4 })
+	s.run("migrate")
+	second := s.start(s.command(work("new")...))
+	before := byWorker()["old"]
+	switch {
+	case engine == "postgres" && goesOn:
+		s.ok(old("enqueue", "-q", "mail", "from an old program").Run())
+	case engine == "sqlite":
+		if out, err := old("list").CombinedOutput(); err == nil || !strings.Contains(string(out), newerSchema) {
+			s.Errorf("the old program lists: %v, %s", err, out)
+		}
+		s.enqueue("from the new program")
+	default:
+		s.enqueue("from the new program")
+	}
+	if goesOn {
+		s.eventually("both work after the migration", func() bool {
+			n := byWorker()
+			return n["old"] > before+4 && n["new"] > 4
+		})
+		first.signal(syscall.SIGTERM)
+		first.wantExit(0)
+	} else {
+		first.wantExit(cli.ExitUsage)
+		if !strings.Contains(first.said.String(), newerSchema) {
+			s.Errorf("the old worker says %s", first.said)
+		}
+	}
+	s.wantAllSucceeded(jobs+1, second)
+	seen := make(map[string]int)
+	text, err := os.ReadFile(s.path("ran"))
+	s.ok(err)
+	for line := range strings.Lines(string(text)) {
+		job, _, _ := strings.Cut(line, " ")
+		if seen[job]++; seen[job] > 1 && goesOn {
+			s.Errorf("%s ran twice", job)
+		}
+	}
+	if len(seen) != jobs+1 {
+		s.Errorf("%d jobs ran", len(seen))
+	}
+	if engine == "sqlite" {
+		s.sql("PRAGMA wal_checkpoint(TRUNCATE)")
+		wantRefusedUntouched(s, program, "none", newestSchema(s, engine))
+	}
+}

@@ -1,0 +1,59 @@
+// Package pastclaim reads what the events of a job say about a token that is not live: which claim it was
+// given for, and how that ended.
+package pastclaim
+
+import (
+	"context"
+
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection"
+)
+
+// Claim is what the events of a job say about a token that is not live.
+type Claim struct {
+	Given   *event.Event // where the token was given; nil: never to this job
+	Ending  *event.Event // how that claim ended; nil while it has not
+	Latest  bool         // no later claim was made
+	Stopped bool         // the end of its command is recorded
+	Waits   bool         // the job was retried and waits for that, unchanged since
+	Refused bool         // the same command with this token was refused and recorded before
+	Salt    []byte       // of the job's digests; nil once erased
+}
+
+// kinds are those that Read needs: not the heartbeats, of which there may be many.
+var kinds = []event.Kind{event.KindClaimed, event.KindSucceeded, event.KindFailed,
+	event.KindReleased, event.KindReclaimed, event.KindCancelled, event.KindRefused,
+	event.KindRetried, event.KindTakenOver, event.KindStopped}
+
+// Read reads what the events of j say about a token; command is what is asked with it now.
+func Read(ctx context.Context, tx *ledger.Tx, j projection.Job, token, command string) (c Claim, err error) {
+	for e, err := range tx.Events(ctx, ledger.Filter{Job: j.N, Kinds: kinds}) {
+		if err != nil {
+			return c, err
+		}
+		c.Add(e, token, command, j)
+	}
+	c.Salt, _, _, err = tx.Body(ctx, j.N)
+	return c, err
+}
+
+// Add takes in the job's next event.
+func (c *Claim) Add(e event.Event, token, command string, j projection.Job) {
+	switch kind := e.Kind(); {
+	case kind == event.KindClaimed && e.Token == token:
+		c.Given, c.Latest = &e, true
+	case kind == event.KindClaimed:
+		c.Latest = false
+	case kind == event.KindTakenOver && e.Token == token:
+		c.Given = &e
+	case kind == event.KindStopped && e.Token == token:
+		c.Stopped = true
+	case kind == event.KindRetried && e.Seq == j.Seq:
+		c.Waits = !e.Body.(*event.Retried).RunAt.IsZero()
+	case kind == event.KindRefused && e.Token == token:
+		c.Refused = c.Refused || e.Body.(*event.Refused).Command == command
+	case kind.EndsClaim() && c.Given != nil && e.Attempt == c.Given.Attempt:
+		c.Ending = &e
+	}
+}
