@@ -11,7 +11,8 @@
 //   - migrate.go: the schema, made and migrated
 //   - engine.go, lock.go: transactions and snapshots, and the lock of writers
 //   - conn.go, rows.go: one connection, its statements and their rows
-//   - pipeline.go: statements that are sent before the results of earlier ones have come
+//   - pipeline.go: statements that are sent before the results of earlier ones have come; burst.go: a whole
+//     transaction in one round trip
 //   - sql.go, bulk.go: statements in PostgreSQL's words
 //   - errors.go: errors as sentinels
 //   - notify.go: LISTEN and NOTIFY

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -114,8 +115,11 @@ func (c *connection) nextResult() (*pgconn.ResultReader, error) {
 	return r, nil
 }
 
-func (c *connection) receive() (*pgconn.ResultReader, error) {
-	c.expectAnswer(c.answerTime)
+func (c *connection) receive() (*pgconn.ResultReader, error) { return c.receiveWithin(c.answerTime) }
+
+// receiveWithin returns the next result, for which the server may take so long; 0: as long as it likes.
+func (c *connection) receiveWithin(within time.Duration) (*pgconn.ResultReader, error) {
+	c.expectAnswer(within)
 	for {
 		results, err := c.pipeline.GetResults()
 		if err != nil {
