@@ -102,6 +102,7 @@ func (s *Store) burst(r *request) (done bool, err error) {
 		return true, err
 	}
 	s.cache.afterBurst(base, tail)
+	s.written.Store(tail)
 	s.noDeps = 0
 	return true, nil
 }
