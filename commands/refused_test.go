@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/commandstest"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -150,7 +151,7 @@ func TestRefusedNotForRepeatedEnding(t *testing.T) {
 			q := newQueue(t)
 			q.enqueue(commands.Enqueue{})
 			j := q.claimOne("w")
-			end, other := withToken(test.end, j.Token), withToken(test.other, j.Token)
+			end, other := commandstest.WithToken(test.end, j.Token), commandstest.WithToken(test.other, j.Token)
 			first := q.do(j, end)
 			q.Now = q.Now.Add(time.Hour)
 			events := q.Tail()
@@ -172,24 +173,6 @@ func TestRefusedNotForRepeatedEnding(t *testing.T) {
 			}
 		})
 	}
-}
-
-func withToken(c commands.Command, token string) commands.Command {
-	switch c := c.(type) {
-	case commands.Succeed:
-		c.Token = token
-		return c
-	case commands.Fail:
-		c.Token = token
-		return c
-	case commands.Release:
-		c.Token = token
-		return c
-	case commands.Heartbeat:
-		c.Token = token
-		return c
-	}
-	return c
 }
 
 func TestRefusedTokenOfAnotherJob(t *testing.T) {

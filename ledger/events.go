@@ -187,6 +187,14 @@ func (tx *Tx) Events(ctx context.Context, f Filter) iter.Seq2[event.Event, error
 	return tx.eventsAfter(ctx, f, make(claims))
 }
 
+// EventAt returns the event at pos, if it is in the ledger.
+func (tx *Tx) EventAt(ctx context.Context, pos int64) (e event.Event, found bool, err error) {
+	for e, err = range tx.Events(ctx, Filter{After: pos - 1, Until: pos}) {
+		return e, err == nil, err
+	}
+	return e, false, nil
+}
+
 // eventsAfter is Events for one of several reads along the ledger, which share what they know of the claims.
 func (tx *Tx) eventsAfter(ctx context.Context, f Filter, known claims) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {

@@ -255,6 +255,9 @@ FROM history WHERE pos = ?`, e.Pos)
 		})
 		exported := object(t, e)
 		for i, name := range []string{"job", "kind", "at", "actor", "worker", "token", "from_state", "to_state"} {
+			if name == "job" && ledgertest.OnPostgres(t) {
+				continue // it is that of the job's row, and these events have none
+			}
 			want, _ := exported[name].(string)
 			if (view.text[i] == nil) != (exported[name] == nil) || view.text[i] != nil && *view.text[i] != want {
 				t.Errorf("event %d, %s: the view does not say %v", e.Pos, name, exported[name])

@@ -119,6 +119,27 @@ func TestOpenNewLedgerMayShrink(t *testing.T) {
 	}
 }
 
+// The power failed while SQLite wrote "WAL mode" into the header, and the rollback journal took it back, but the
+// -wal file is there already. The ledger made from that must say WAL mode: its own -wal file, which a later power
+// failure leaves, would be taken for a stray one.
+func TestOpenCompletesCreationAfterPowerFailure(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	db := plain(t, path)
+	mustExec(t, db, fmt.Sprintf(`PRAGMA application_id = %d`, schema.ApplicationID))
+	must(t, db.Close())
+	must(t, os.WriteFile(path+"-wal", make([]byte, 32), 0o600))
+	s := openAt(t, path)
+	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "first") })
+	checkpoint := plain(t, path)
+	mustExec(t, checkpoint, `PRAGMA wal_checkpoint`) // the content of the -wal file is in the database, and stays
+	must(t, checkpoint.Close())
+	later := filepath.Join(t.TempDir(), "jobs.db")
+	for _, suffix := range []string{"", "-wal"} {
+		run(t, "cp", path+suffix, later+suffix)
+	}
+	wantActors(t, openAt(t, later), "first")
+}
+
 func TestOpenRefusesForeignFilesUnchanged(t *testing.T) {
 	both := func(want error) []error { return []error{want, want} }
 	for name, c := range map[string]struct {

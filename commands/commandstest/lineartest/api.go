@@ -32,7 +32,7 @@ type linearAPI interface {
 
 // resender is an API whose calls may be carried out twice.
 type resender interface {
-	resent() bool // since it was asked last
+	resent() int // how often, since it was asked last
 }
 
 // asIs is the program itself.

@@ -88,14 +88,17 @@ func (h *client) begin(c linearCall, jobs ...int) int {
 }
 
 // resent reports whether the call that was begun last may have been carried out more than once, and records
-// that: another one with the same beginning, without an end.
+// that: others with the same beginning, without an end.
 func (h *client) resent() bool {
 	api, ok := h.api.(resender)
-	if !ok || !api.resent() {
+	if !ok {
 		return false
 	}
-	h.report.write(h.last)
-	return true
+	more := api.resent()
+	for range more {
+		h.report.write(h.last)
+	}
+	return more > 0
 }
 
 func (h *client) end(call int, answers ...linearAnswer) {

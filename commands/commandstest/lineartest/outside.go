@@ -21,7 +21,7 @@ type Calls struct {
 	Enqueue func(context.Context, commands.Enqueue) (commands.Enqueued, error)
 	Claim   func(context.Context, commands.ClaimRequest) ([]projection.Job, error)
 	Owner   func(context.Context, projection.Job, commands.Command) (projection.Job, error)
-	Resent  func() bool // whether a call was sent twice since this was asked last
+	Resent  func() int // how often a call may have been sent again since this was asked last
 }
 
 // Outside checks that a history is linearizable in which clients work on a ledger by another way than a
@@ -120,4 +120,4 @@ func (o outside) do(ctx context.Context, j projection.Job, c commands.Command) (
 	return o.asIs.do(ctx, j, c)
 }
 
-func (o outside) resent() bool { return o.calls.Resent() }
+func (o outside) resent() int { return o.calls.Resent() }

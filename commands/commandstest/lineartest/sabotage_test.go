@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/commandstest"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
@@ -107,28 +108,9 @@ func (s anyToken) do(ctx context.Context, j projection.Job, c commands.Command) 
 		return now, err
 	}
 	if now.Token != "" {
-		c = showing(c, now.Token)
+		c = commandstest.WithToken(c, now.Token)
 	}
 	return s.asIs.do(ctx, now, c)
-}
-
-// showing returns c with another token.
-func showing(c commands.Command, token string) commands.Command {
-	switch c := c.(type) {
-	case commands.Heartbeat:
-		c.Token = token
-		return c
-	case commands.Succeed:
-		c.Token = token
-		return c
-	case commands.Fail:
-		c.Token = token
-		return c
-	case commands.Release:
-		c.Token = token
-		return c
-	}
-	return c
 }
 
 // selectThenUpdate finds a job in one transaction and claims it in the next one.

@@ -135,6 +135,9 @@ func (f *Engine) migrate(ctx context.Context, conn *sql.Conn, steps []schema.Mig
 	if err := f.checkObjects(ctx, at, len(steps)); err != nil {
 		return err
 	}
+	if err := markWAL(ctx, conn); err != nil {
+		return err
+	}
 	for _, step := range steps[min(at, len(steps)):] {
 		for _, statement := range failpoint.Statements(step.SQL) {
 			failpoint.Hit("migrate")
@@ -150,5 +153,20 @@ func (f *Engine) migrate(ctx context.Context, conn *sql.Conn, steps []schema.Mig
 	failpoint.Hit("migrations")
 	_, err = conn.ExecContext(ctx, `COMMIT`)
 	f.info.Created = err == nil && at == 0
+	return err
+}
+
+// markWAL writes into the header of the database, in the transaction of conn, that it is in WAL mode. SQLite has
+// written that before, with one exception: the power failed while it did, its rollback journal takes the header
+// back, and the -wal file is there already. Then SQLite works in WAL mode because of that file alone, and
+// checkStrayWAL would take the file for one of another database.
+func markWAL(ctx context.Context, conn *sql.Conn) error {
+	var page []byte
+	err := conn.QueryRowContext(ctx, `SELECT data FROM sqlite_dbpage WHERE pgno = 1`).Scan(&page)
+	if err != nil || len(page) < 20 || page[19] == walFormat {
+		return err
+	}
+	page[18], page[19] = walFormat, walFormat // https://sqlite.org/fileformat2.html#file_format_version_numbers
+	_, err = conn.ExecContext(ctx, `UPDATE sqlite_dbpage SET data = ? WHERE pgno = 1`, page)
 	return err
 }

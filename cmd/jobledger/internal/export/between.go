@@ -61,8 +61,6 @@ func PosOf(ctx context.Context, tx *ledger.Tx, w timespec.When, before bool) (in
 
 // TimeAt returns the time of the event at pos, or the zero time if there is none.
 func TimeAt(ctx context.Context, tx *ledger.Tx, pos int64) (t time.Time, err error) {
-	for e, err := range tx.Events(ctx, ledger.Filter{After: pos - 1, Until: pos}) {
-		return e.At, err
-	}
-	return t, nil
+	e, _, err := tx.EventAt(ctx, pos)
+	return e.At, err
 }

@@ -90,10 +90,10 @@ func callsOf(client *remote.Client, c *cutter) lineartest.Calls {
 			}
 			return after, err
 		},
-		Resent: func() bool {
+		Resent: func() int {
 			before := seen
 			seen = c.cuts.Load()
-			return seen != before
+			return int(seen - before)
 		},
 	}
 }

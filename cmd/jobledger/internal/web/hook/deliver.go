@@ -190,7 +190,7 @@ func (d *deliverer) body(ctx context.Context, j projection.Job) (body []byte, wh
 	err = d.service.Store.Read(ctx, func(tx *ledger.Tx) error {
 		body, why = nil, ""
 		var id string
-		x, found, err := eventAt(ctx, tx, PosOf(j.Key))
+		x, found, err := tx.EventAt(ctx, PosOf(j.Key))
 		if err == nil && found {
 			id, err = IDOf(x)
 		}

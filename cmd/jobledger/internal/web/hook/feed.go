@@ -94,7 +94,7 @@ func (f *feed) start(ctx context.Context, tx *ledger.Tx, tail int64) (pos int64,
 		return pos, nil
 	}
 	if after.Pos <= tail {
-		x, found, err := eventAt(ctx, tx, after.Pos)
+		x, found, err := tx.EventAt(ctx, after.Pos)
 		if err != nil {
 			return 0, err
 		}
@@ -122,14 +122,6 @@ func (f *feed) start(ctx context.Context, tx *ledger.Tx, tail int64) (pos int64,
 		pos = tail
 	}
 	return pos, nil
-}
-
-// eventAt is the event at pos.
-func eventAt(ctx context.Context, tx *ledger.Tx, pos int64) (x event.Event, found bool, err error) {
-	for x, err = range tx.Events(ctx, ledger.Filter{After: pos - 1, Until: pos}) {
-		return x, err == nil, err
-	}
-	return x, false, nil
 }
 
 // read makes deliveries of the events up to tail, or of the first ones.
@@ -209,7 +201,7 @@ func PlaceAt(ctx context.Context, tx *ledger.Tx, pos int64) (p Place, err error)
 		return p, nil
 	}
 	p.Pos = pos
-	x, found, err := eventAt(ctx, tx, pos)
+	x, found, err := tx.EventAt(ctx, pos)
 	if err == nil && found {
 		p.ID, err = IDOf(x)
 	}
