@@ -164,15 +164,17 @@ func (w *twin) step(t *testing.T, r *rand.Rand) string {
 	return text
 }
 
-// The same turns write the same with bursts, on PostgreSQL, and without, on SQLite.
+// The same turns write the same with bursts, on PostgreSQL, and without, on SQLite. A turn is no burst where
+// what is known of the lanes has become old meanwhile, so that how many there are depends on the machine:
+// where most could be one, there are steps until some were.
 func TestPostgresBurstEqualsWrite(t *testing.T) {
 	t.Parallel()
-	before, _ := ledger.Bursts()
 	for seed := range uint64(ledgertest.Size(2, 4, 100)) {
 		fast, slow := newTwin(t, ledgertest.Postgres(t)), newTwin(t, t.TempDir()+"/jobs.db")
 		fast.plain, slow.plain = seed%2 == 0, seed%2 == 0
 		a, b := rand.New(rand.NewPCG(seed, 0)), rand.New(rand.NewPCG(seed, 0))
-		for i := range 150 {
+		bursts := func() int64 { done, _ := fast.Store.Bursts(); return done }
+		for i := 0; i < 150 || fast.plain && bursts() < 10; i++ {
 			if x, y := fast.step(t, a), slow.step(t, b); x != y {
 				t.Fatalf("seed %d, step %d:\n%s\nwithout bursts:\n%s", seed, i, x, y)
 			}
@@ -186,10 +188,8 @@ func TestPostgresBurstEqualsWrite(t *testing.T) {
 				t.Fatalf("seed %d, event %d:\n%+v\nwithout bursts:\n%+v", seed, i, x[i], y[i])
 			}
 		}
-	}
-	done, failed := ledger.Bursts()
-	if t.Logf("%d bursts, and %d failed", done-before, failed); done-before < 50 {
-		t.Error("too few bursts to see a difference")
+		done, failed := fast.Store.Bursts()
+		t.Logf("seed %d: %d bursts, and %d failed", seed, done, failed)
 	}
 }
 
@@ -225,16 +225,16 @@ func TestPostgresBurstWithALostJob(t *testing.T) {
 	dsn := ledgertest.Postgres(t)
 	s := &commands.Service{Store: ledgertest.OpenAt(t, dsn)}
 	t.Cleanup(func() { commandstest.Verify(t, s.Store) })
-	before, _ := ledger.Bursts()
+	before, _ := s.Store.Bursts()
 	turn, held := inTurns(t, dsn, s)
 	apply(t, &commands.Service{Store: ledgertest.OpenAt(t, dsn)}, held[1].ID, commands.Cancel{})
-	done, failed := ledger.Bursts()
+	done, failed := s.Store.Bursts()
 	results, jobs, err := turn(held...)
 	if err != nil || len(jobs) != 2 || results[0].Err != nil ||
 		!errors.Is(results[1].Err, commands.ErrCancelled) {
 		t.Fatal(results, jobs, err)
 	}
-	if doneNow, failedNow := ledger.Bursts(); done == before || doneNow != done || failedNow != failed+1 {
+	if doneNow, failedNow := s.Store.Bursts(); done == before || doneNow != done || failedNow != failed+1 {
 		t.Errorf("%d bursts were carried out, and %d failed", doneNow-before, failedNow-failed)
 	}
 }
@@ -249,9 +249,9 @@ func TestPostgresBurstWithLostAnswer(t *testing.T) {
 			c, through := commandstest.NewCutter(t, dsn)
 			s := &commands.Service{Store: ledgertest.OpenAt(t, through)}
 			t.Cleanup(func() { commandstest.Verify(t, s.Store) })
-			before, _ := ledger.Bursts()
+			before, _ := s.Store.Bursts()
 			turn, held := inTurns(t, dsn, s)
-			if done, _ := ledger.Bursts(); done == before {
+			if done, _ := s.Store.Bursts(); done == before {
 				t.Fatal("no turn was a burst")
 			}
 			c.Once(way)

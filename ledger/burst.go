@@ -39,10 +39,8 @@ type BurstPlan func(tx *Tx) *Burst
 // the context of the caller. Tests set it.
 var CheckBursts = false
 
-// Bursts returns how many bursts were carried out and how many failed, in all Stores of this process.
-func Bursts() (done, failed int64) { return burstsDone.Load(), burstsFailed.Load() }
-
-var burstsDone, burstsFailed atomic.Int64
+// Bursts returns how many bursts were carried out, and how many failed.
+func (s *Store) Bursts() (done, failed int64) { return s.bursts.done.Load(), s.bursts.undone.Load() }
 
 // WriteBurst is Write, and tries plan first where that can be faster: on a server, where nothing else waits
 // for the transaction, and where the caller waits for the outcome whatever happens, which a ctx says that
@@ -54,10 +52,11 @@ func (s *Store) WriteBurst(ctx context.Context, plan BurstPlan, fn func(*Tx) err
 	return s.writeOrBurst(ctx, plan, fn)
 }
 
-// bursts is how bursts have gone.
+// bursts is how bursts have gone. Only the commit loop changes it.
 type bursts struct {
-	failed int // in a row
-	pause  int // how many transactions do without
+	failed       int // in a row, as far as that matters
+	pause        int // how many transactions do without
+	done, undone atomic.Int64
 }
 
 // maxBurstPause bounds how many transactions do without a burst after some that failed.
@@ -79,13 +78,13 @@ func (s *Store) burst(r *request) (done bool, err error) {
 	if planned == nil {
 		return false, nil
 	}
-	failpoint.Hit("commit")
+	failpoint.Hit("burst-planned")
 	answers, err := s.engine.(engine.Burster).Burst(
 		engine.Burst{Within: planned.Within, After: planned.After}, s.lockWait-time.Since(r.since))
 	if errors.Is(err, engine.ErrRetry) && !errors.Is(err, ErrUnknown) {
-		b.failed++
-		burstsFailed.Add(1)
-		b.pause = min(1<<b.failed-1, maxBurstPause)
+		b.failed = min(b.failed+1, 6)
+		b.undone.Add(1)
+		b.pause = 1<<b.failed - 1
 		return false, nil
 	}
 	if err != nil {
@@ -93,7 +92,7 @@ func (s *Store) burst(r *request) (done bool, err error) {
 		return true, err
 	}
 	b.failed = 0
-	burstsDone.Add(1)
+	b.done.Add(1)
 	s.writer.Lost = nil
 	base, tail, err := planned.Done(tx, answers)
 	if err != nil {

@@ -117,14 +117,12 @@ func (s *Store) commitGroup(first *request) {
 	if !first.state.CompareAndSwap(waiting, taken) {
 		return
 	}
-	if done, err := s.burst(first); done {
-		failpoint.Hit("answer")
-		first.done <- s.engine.Diagnose(err)
-		return
-	}
 	group := append(make([]grouped, 0, 16), grouped{request: first})
-	group, err := s.attempt(first.ctx, group, first.since, s.runOptimistic)
-	for tries := 0; tries < maxTries && errors.Is(err, engine.ErrRetry); tries++ {
+	done, err := s.burst(first)
+	if !done {
+		group, err = s.attempt(first.ctx, group, first.since, s.runOptimistic)
+	}
+	for tries := 0; !done && tries < maxTries && errors.Is(err, engine.ErrRetry); tries++ {
 		group, err = s.attempt(context.Background(), group, time.Now(), s.runSavepoints)
 	}
 	if errors.Is(err, engine.ErrRetry) && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrIO) {

@@ -36,7 +36,7 @@ type Store struct {
 	cache    *TxCache // only the commit loop uses it
 	writer   *session // nil: no transaction yet; only the commit loop uses it
 	noDeps   int64    // the tail at which the table deps had no row; 0: unknown. Only the commit loop uses it
-	bursts   bursts   // only the commit loop uses it
+	bursts   bursts
 	requests chan *request
 	readers  readers
 	peeks    chan *peek   // nil: short reads are as any other

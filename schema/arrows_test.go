@@ -27,7 +27,7 @@ var stages = [][]string{
 		"cmd/jobledger/internal/systemd"}, // import nothing of this module
 	{"ledger/internal/engine", "ledger/internal/row", "ledger/prefetch", "ledger/segment",
 		"commands/internal/check"},
-	{"ledger/internal/sqlite/doorbell"},
+	{"ledger/internal/sqlite/doorbell", "ledger/internal/postgres/notify"},
 	{"ledger/internal/sqlite/writequeue"},
 	{"ledger/internal/sqlite", "ledger/internal/postgres"},
 	{"ledger", "cmd/jobledger/internal/keyfile"},

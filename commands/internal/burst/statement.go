@@ -96,6 +96,7 @@ checked AS MATERIALIZED (
         AND (SELECT count(*) FROM ended) = cardinality(?endJobs::int8[])
         AND (SELECT count(*) FROM claimed) = (SELECT count(*) FROM taken)
         AND NOT EXISTS (SELECT FROM taken t WHERE t.plain IS NOT TRUE)
+        AND (SELECT coalesce(sum(octet_length(t.more::text)), 0) FROM taken t) <= 16000
         AND NOT EXISTS (SELECT FROM since s
             WHERE s.job IS NULL OR s.queue = ?queue::int8 AND s.lane <> ?lane::text)
         AND NOT EXISTS (SELECT FROM deps), false)::int::int8 AS ok,

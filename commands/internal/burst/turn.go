@@ -39,10 +39,11 @@ type End struct {
 	Decide func(at time.Time) (journal.Fact, error)
 }
 
-// A burst is no larger than what the system takes from a process at once: a process that is frozen while it
-// sends must not keep the lock.
+// A burst, and its answer before the commit, are no larger than what the system takes at once: a process that
+// is frozen while it sends or receives must not keep the lock.
 const (
 	maxBytes  = 12 << 10
+	maxTaken  = 128
 	someBytes = 600 // of what each burst has
 	endBytes  = 110 // of a job that ends, without data and results
 	takeBytes = 34  // of a job to take
@@ -51,7 +52,7 @@ const (
 // Plan is a ledger.BurstPlan.
 func (t *Turn) Plan(tx *ledger.Tx) *ledger.Burst {
 	t.Planned = false
-	if someBytes+len(t.Ends)*endBytes+len(t.Tokens)*takeBytes > maxBytes {
+	if len(t.Tokens) > maxTaken || someBytes+len(t.Ends)*endBytes+len(t.Tokens)*takeBytes > maxBytes {
 		return nil
 	}
 	t.lane = claims.FindSoleLane(tx, t.Want)

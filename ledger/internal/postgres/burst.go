@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -34,7 +35,6 @@ func (p *Engine) Burst(b engine.Burst, wait time.Duration) ([]engine.Answer, err
 	if p.writer == nil {
 		return nil, engine.ErrRetry
 	}
-	failpoint.Hit("begin")
 	c := connOf(p.writer)
 	c.answerTime = p.AnswerTime
 	_ = c.drainPipeline() // as tryBegin does
@@ -49,8 +49,8 @@ func (p *Engine) Burst(b engine.Burst, wait time.Duration) ([]engine.Answer, err
 	from := len(steps)
 	steps = append(append(steps, b.Within...), engine.WarmupQuery{Query: `COMMIT`})
 	steps = append(steps, b.After...)
-	c.lockTimeout = unknownTimeout // as in beginLocked
-	within := max(wait, 0) + min(p.AnswerTime, lockAnswerTime)
+	c.lockTimeout = unknownTimeout        // as in beginLocked
+	within := max(wait, 0) + p.AnswerTime // the server sends what it has only at the end
 	answers, committed, err := c.burst(steps, from+len(b.Within), within)
 	if err != nil {
 		refused, _ := errors.AsType[*pgconn.PgError](err)
@@ -66,14 +66,14 @@ func (p *Engine) Burst(b engine.Burst, wait time.Duration) ([]engine.Answer, err
 		return nil, err
 	}
 	c.lockTimeout = timeout
-	failpoint.Hit("committed")
+	failpoint.Hit("burst-committed")
 	return append(answers[from:from+len(b.Within)], answers[from+len(b.Within)+1:]...), nil
 }
 
 // errNotDurable reports that COMMIT was not sent, or not carried out.
 var errNotDurable = errors.New("ledger: not committed")
 
-// burst sends steps and reads their rows. The first of them may take as long as within says. committed says
+// burst sends steps and reads their rows, for which the server has as long as within says. committed says
 // that the step with this number, which is COMMIT, was carried out.
 func (c *connection) burst(steps []engine.WarmupQuery, commit int, within time.Duration) (
 	answers []engine.Answer, committed bool, err error) {
@@ -95,9 +95,12 @@ func (c *connection) burst(steps []engine.WarmupQuery, commit int, within time.D
 	if err := c.Push(); err != nil {
 		return nil, false, err
 	}
-	failpoint.Hit("burst")
+	failpoint.Hit("burst-sent")
 	if c.answerTime == 0 {
 		within = 0
+	} else {
+		defer c.cancelAfter(within)()
+		within += min(c.answerTime, lockAnswerTime)
 	}
 	for i := range steps {
 		results, err := c.receiveWithin(within)
@@ -118,6 +121,23 @@ func (c *connection) burst(steps []engine.WarmupQuery, commit int, within time.D
 	}
 	_ = c.drainPipeline() // the outcome is known; a dead connection fails next
 	return answers, true, nil
+}
+
+// cancelAfter asks the server to cancel what it does, so that the outcome of a burst is known: unless it is
+// called off before.
+func (c *connection) cancelAfter(d time.Duration) (callOff func()) {
+	conn, asked := c.conn.PgConn(), make(chan struct{})
+	timer := time.AfterFunc(d, func() {
+		defer close(asked)
+		ctx, cancel := context.WithTimeout(context.Background(), lockAnswerTime)
+		defer cancel()
+		_ = conn.CancelRequest(ctx) // without it, the answer is awaited a little longer
+	})
+	return func() {
+		if !timer.Stop() {
+			<-asked // it must not meet a later statement
+		}
+	}
 }
 
 // readResult reads a result to its end.

@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql/driver"
+	"encoding/hex"
 	"fmt"
 	"time"
 
@@ -202,13 +204,20 @@ func (c *connection) prepare(text string) (*pgconn.StatementDescription, error) 
 		clear(c.statements)
 	}
 	c.expectAnswer(c.answerTime)
-	statement, err := c.conn.PgConn().Prepare(context.Background(), fmt.Sprintf("s%d", c.prepares), text, nil)
+	statement, err := c.conn.PgConn().Prepare(context.Background(), nameOf(text), text, nil)
 	if err != nil {
 		return nil, err
 	}
-	if c.prepares++; c.statements == nil {
+	if c.statements == nil {
 		c.statements = make(map[string]*pgconn.StatementDescription)
 	}
 	c.statements[text] = statement
 	return statement, nil
+}
+
+// nameOf returns the name of a prepared statement. It depends on the text only: where a pooler gives a burst
+// the session of another client, the burst finds out before it has done anything else than it says.
+func nameOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:12])
 }
