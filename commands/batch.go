@@ -118,12 +118,13 @@ func (s *Service) isolate(ctx context.Context, actor string, ops []Op, r ClaimRe
 func (s *Service) tryOnce(ctx context.Context, actor string, ops []Op, r ClaimRequest, skip []event.JobID) (
 	results []Result, claimed []projection.Job, err error) {
 	tokens := s.tokensOf(r)
+	turn, plan := s.turnOf(actor, ops, r, tokens, skip)
 	// The search is begun before the ops and read after them, so that the database has it ready by then; unless
 	// an op may queue a job that the claim should find.
 	searchFirst := !slices.ContainsFunc(ops, mayQueue)
-	err = s.Store.Write(ctx, func(tx *ledger.Tx) (err error) {
+	err = s.Store.WriteBurst(ctx, plan, func(tx *ledger.Tx) (err error) {
 		var search *claims.Search
-		results, claimed = nil, nil
+		results, claimed, turn.Planned = nil, nil, false
 		if r.Tokens != nil && r.Limit > 0 { // it may be sent again: see ClaimRequest.Tokens
 			mine, err := projection.HeldWith(ctx, tx, r.Worker, tokens)
 			if err == nil && len(mine) > 0 {
@@ -163,12 +164,19 @@ func (s *Service) tryOnce(ctx context.Context, actor string, ops []Op, r ClaimRe
 	if errors.Is(err, ledger.ErrUnknown) && r.Limit > 0 {
 		// The commit may have been durable. Claims with these tokens show that it was.
 		mine, readErr := s.heldBy(context.WithoutCancel(ctx), r.Worker, tokens)
+		if readErr == nil && len(mine) > 0 && turn.Planned {
+			readErr = turn.EndedAt(mine[0].ClaimedAt)
+			results = resultsOf(turn)
+		}
 		if readErr == nil && len(mine) > 0 {
 			return results, mine, nil
 		}
 	}
 	if err != nil {
 		return nil, nil, err
+	}
+	if turn.Planned {
+		return resultsOf(turn), turn.Claimed, nil
 	}
 	return results, claimed, nil
 }

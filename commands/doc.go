@@ -53,6 +53,7 @@
 //	apply.go, calls.go     one command on one job; the calls by their names
 //	enqueue.go, claim.go   new jobs; jobs for a worker
 //	batch.go               many commands and a claim in one transaction
+//	turn.go                the same in one round trip; internal/burst has how
 //	sweep.go               expired leases; internal/upkeep has what else a sweeper does
 //	queue.go, presence.go  pausing queues; worker processes
 //	restore.go, rebuild.go whole ledgers; package load takes histories in

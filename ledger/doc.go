@@ -12,8 +12,8 @@
 //
 // Files in reading order:
 //
-//   - open.go, store.go, readers.go, group_commit.go, nested.go, tx.go, unsent.go, watch.go: a Store, its
-//     commit loop, transactions, notifications
+//   - open.go, store.go, readers.go, group_commit.go, burst.go, nested.go, tx.go, unsent.go, watch.go: a
+//     Store, its commit loop, transactions, notifications
 //   - events.go, scan.go, complete.go, pages.go, internal/row: appending and reading events
 //   - dictionary.go, bodies.go, digest.go, erase.go, remove.go: the other tables, and what leaves
 //   - session.go, txcache.go: statements, and what survives a transaction
@@ -34,7 +34,8 @@
 //	    attempt is itself recorded as refused, once per token and command.
 //	I6  Rows and events change through one function, commands.record, which asks projection.Evolve what an
 //	    event means. Replay folds the same Evolve, so the table equals the fold of the events. A whole history
-//	    is loaded into an empty ledger by audit.Loader, which folds it too.
+//	    is loaded into an empty ledger by audit.Loader, which folds it too. A burst has the server change rows
+//	    and events, as far as it does what that function would.
 //	I7  Time is read once per transaction, after the write lock is held. Rules judge by that reading; the
 //	    recorded at is raised to the one before it where the clock ran back, so at never decreases along pos.
 //	I8  A caller is answered after the commit. An error from COMMIT means unknown, not failed (ErrUnknown), and

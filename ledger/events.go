@@ -41,13 +41,30 @@ func (tx *Tx) append(ctx context.Context, e *event.Event) error {
 	if e.Pos != tx.tail+1 || at < tx.tailAt {
 		return fmt.Errorf("%w: event %d at %s after event %d", ErrConflict, e.Pos, event.FormatTime(e.At), tx.tail)
 	}
-	actor, err := tx.Name(ctx, e.Actor)
+	values, err := tx.rowOf(ctx, e)
 	if err != nil {
 		return err
 	}
+	err = tx.Insert(insertEvent, values[:]...)
+	if errors.Is(err, engine.ErrConstraint) {
+		return fmt.Errorf("%w: event %d, seq %d of job %d: %w", ErrConflict, e.Pos, e.Seq, e.N, err)
+	}
+	if err == nil {
+		tx.tail, tx.tailAt = e.Pos, at
+		tx.cache.appended(e.Kind())
+	}
+	return err
+}
+
+// rowOf returns e as the table has it, in the order of row.Names.
+func (tx *Tx) rowOf(ctx context.Context, e *event.Event) (values [len(row.Names)]any, err error) {
+	actor, err := tx.Name(ctx, e.Actor)
+	if err != nil {
+		return values, err
+	}
 	worker, err := tx.Worker(ctx, e.Worker)
 	if err != nil {
-		return err
+		return values, err
 	}
 	kind := e.Kind()
 	var ulid any
@@ -58,16 +75,8 @@ func (tx *Tx) append(ctx context.Context, e *event.Event) error {
 		ulid = e.Token
 	}
 	data, digest := event.AppendStored(nil, event.OmitDefaults(e.Body, e.At))
-	err = tx.Insert(insertEvent, e.Pos, null(e.N), null(e.Seq), int64(kind), at, actor, null(worker), ulid,
-		null(int64(e.Attempt)), null(int64(e.From)), null(int64(e.To)), bytesOrNull(digest), textOrNull(data))
-	if errors.Is(err, engine.ErrConstraint) {
-		return fmt.Errorf("%w: event %d, seq %d of job %d: %w", ErrConflict, e.Pos, e.Seq, e.N, err)
-	}
-	if err == nil {
-		tx.tail, tx.tailAt = e.Pos, at
-		tx.cache.appended(kind)
-	}
-	return err
+	return [...]any{e.Pos, null(e.N), null(e.Seq), int64(kind), event.Micros(e.At), actor, null(worker), ulid,
+		null(int64(e.Attempt)), null(int64(e.From)), null(int64(e.To)), bytesOrNull(digest), textOrNull(data)}, nil
 }
 
 func bytesOrNull(b []byte) any {

@@ -8,6 +8,7 @@ import (
 
 	"jobledger/ledger/event"
 	"jobledger/ledger/internal/postgres"
+	"jobledger/ledger/internal/postgres/notify"
 	"jobledger/ledger/internal/row"
 	"jobledger/ledger/internal/sqlite"
 )
@@ -87,7 +88,7 @@ func SetPollIntervals(d time.Duration, cleanup func(func())) {
 func (s *Store) SetServerPollInterval(d time.Duration) { s.engine.(*postgres.Engine).PollInterval = d }
 
 // NotifyInterval is the pause between two notifications of one process.
-const NotifyInterval = postgres.NotifyInterval
+const NotifyInterval = notify.Interval
 
 // SetUpLate runs what Open does with the ledger at path. It calls meanwhile after SQLite has opened the file
 // and before the first lock on it.

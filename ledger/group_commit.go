@@ -25,6 +25,7 @@ const (
 type request struct {
 	ctx   context.Context // of the caller; checked before the function starts, not after
 	fn    func(*Tx) error
+	plan  BurstPlan // of a burst to try first; nil: none
 	since time.Time
 	state atomic.Int32 // waiting, taken or left
 	done  chan error
@@ -36,11 +37,11 @@ const (
 	left          // by its caller, before it was taken
 )
 
-func (s *Store) write(ctx context.Context, fn func(*Tx) error) error {
+func (s *Store) write(ctx context.Context, plan BurstPlan, fn func(*Tx) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	r := &request{ctx: ctx, fn: fn, since: time.Now(), done: make(chan error, 1)}
+	r := &request{ctx: ctx, fn: fn, plan: plan, since: time.Now(), done: make(chan error, 1)}
 	var suspect <-chan time.Time // fires when the function that runs now may be the caller
 	functions := s.functions.Load()
 	if functions%2 == 1 {
@@ -117,8 +118,11 @@ func (s *Store) commitGroup(first *request) {
 		return
 	}
 	group := append(make([]grouped, 0, 16), grouped{request: first})
-	group, err := s.attempt(first.ctx, group, first.since, s.runOptimistic)
-	for tries := 0; tries < maxTries && errors.Is(err, engine.ErrRetry); tries++ {
+	done, err := s.burst(first)
+	if !done {
+		group, err = s.attempt(first.ctx, group, first.since, s.runOptimistic)
+	}
+	for tries := 0; !done && tries < maxTries && errors.Is(err, engine.ErrRetry); tries++ {
 		group, err = s.attempt(context.Background(), group, time.Now(), s.runSavepoints)
 	}
 	if errors.Is(err, engine.ErrRetry) && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrIO) {

@@ -36,6 +36,7 @@ type Store struct {
 	cache    *TxCache // only the commit loop uses it
 	writer   *session // nil: no transaction yet; only the commit loop uses it
 	noDeps   int64    // the tail at which the table deps had no row; 0: unknown. Only the commit loop uses it
+	bursts   bursts
 	requests chan *request
 	readers  readers
 	peeks    chan *peek   // nil: short reads are as any other
@@ -92,6 +93,10 @@ func (s *Store) SchemaVersion() int { return s.info.SchemaVersion }
 // does: that call returns ErrNested. Errors: what fn returned; ErrBusy; ErrFull; ErrReplaced; ErrAltered;
 // ErrNewerSchema; ErrUnknown when COMMIT failed, so that it is not known whether it is durable.
 func (s *Store) Write(ctx context.Context, fn func(*Tx) error) error {
+	return s.writeOrBurst(ctx, nil, fn)
+}
+
+func (s *Store) writeOrBurst(ctx context.Context, plan BurstPlan, fn func(*Tx) error) error {
 	if s.info.ReadOnly != nil {
 		return s.info.ReadOnly
 	}
@@ -100,7 +105,7 @@ func (s *Store) Write(ctx context.Context, fn func(*Tx) error) error {
 			return err
 		}
 	}
-	return s.write(ctx, fn)
+	return s.write(ctx, plan, fn)
 }
 
 // Written returns the pos of the last event as of the last Write that has returned, or a later one; 0: there
@@ -117,7 +122,7 @@ func (s *Store) WriteRepair(ctx context.Context, fn func(*Tx) error) error {
 	if s.info.ReadOnly != nil {
 		return s.info.ReadOnly
 	}
-	err := s.write(ctx, fn)
+	err := s.write(ctx, nil, fn)
 	if err == nil && s.altered.Load() != nil {
 		err = s.checkAltered(ctx)
 	}

@@ -12,6 +12,7 @@
 //	queue.go, lane.go             a [Queue]; the lane of a queued job, which is its place in claiming order
 //	rows.go, put.go, get.go, find.go
 //	                              a job as a row: [PutRow], [Get]
+//	row_check.go                  what writing a job changes in its row: [Changes]
 //	held.go                       the live claims: [Held], [Expired]
 //	presence.go                   when a worker process was last seen: [PutPresence]
 //	list.go, exits.go, hosts.go, lost_claims.go

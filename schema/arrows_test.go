@@ -27,7 +27,7 @@ var stages = [][]string{
 		"cmd/jobledger/internal/systemd"}, // import nothing of this module
 	{"ledger/internal/engine", "ledger/internal/row", "ledger/prefetch", "ledger/segment",
 		"commands/internal/check"},
-	{"ledger/internal/sqlite/doorbell"},
+	{"ledger/internal/sqlite/doorbell", "ledger/internal/postgres/notify"},
 	{"ledger/internal/sqlite/writequeue"},
 	{"ledger/internal/sqlite", "ledger/internal/postgres"},
 	{"ledger", "cmd/jobledger/internal/keyfile"},
@@ -43,7 +43,7 @@ var stages = [][]string{
 	{"projection/audit", "projection/rebuild", "projection/attempts", "projection/status",
 		"projection/internal/historytest"},
 	{"commands/internal/journal", "commands/internal/pastclaim"},
-	{"commands/internal/upkeep"},
+	{"commands/internal/upkeep", "commands/internal/burst"},
 	{"commands"},
 	{"commands/load"},
 	{"commands/schedule"},

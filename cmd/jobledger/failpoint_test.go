@@ -29,6 +29,15 @@ import (
 type rig struct {
 	site
 	program string
+	dsn     string // of its ledger on a server; "": it is a file
+}
+
+// ledgerAt returns the address of the ledger of this name.
+func (r rig) ledgerAt(name string) string {
+	if r.dsn != "" {
+		return r.dsn
+	}
+	return r.path(name)
 }
 
 func newRig(t testing.TB) rig {
@@ -43,7 +52,7 @@ func newRig(t testing.TB) rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return rig{site{TB: t, dir: t.TempDir()}, program}
+	return rig{site: site{TB: t, dir: t.TempDir()}, program: program}
 }
 
 // invocation is a command line of the program with failpoints, and the environment that sets them.
@@ -123,7 +132,7 @@ func (r rig) must(code int, i invocation) string {
 // while the test reads its files directly.
 func (r rig) ledger(name string, fn func(*ledger.Store)) {
 	r.Helper()
-	store, err := ledger.OpenExisting(context.Background(), r.path(name))
+	store, err := ledger.OpenExisting(context.Background(), r.ledgerAt(name))
 	if err != nil {
 		r.Fatalf("open %s: %v", name, err)
 	}

@@ -45,7 +45,7 @@ func (r rig) exportOfOne(file string) {
 // fill creates the ledger of this site.
 func (r rig) fill(prepare func(p serviceRig) invocation) (i invocation) {
 	r.Helper()
-	store, err := ledger.Open(context.Background(), r.path(db))
+	store, err := ledger.Open(context.Background(), r.ledgerAt(db))
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func (r rig) copied() rig {
 	if err := os.CopyFS(to, os.DirFS(r.dir)); err != nil {
 		r.Fatal(err)
 	}
-	return rig{site{TB: r.TB, dir: to}, r.program}
+	return rig{site: site{TB: r.TB, dir: to}, program: r.program}
 }
 
 // dieAtEach runs i repeatedly, each time on a copy of the site, and kills it when it passes the failpoint

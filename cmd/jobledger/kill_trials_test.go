@@ -221,7 +221,7 @@ var trials = []trial{
 	{name: "import", adds: "enqueued claimed succeeded imported", then: cli.ExitConflict,
 		steps: append([]string{"line"}, writeSteps...), prepare: func(p serviceRig) invocation {
 			p.Store.Close()
-			other := rig{site{TB: p.TB, dir: p.TempDir()}, p.program}
+			other := rig{site: site{TB: p.TB, dir: p.TempDir()}, program: p.program}
 			other.exportOfOne(p.path("history.jsonl"))
 			return invoke("import", "history.jsonl")
 		}},

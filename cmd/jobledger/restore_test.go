@@ -423,7 +423,7 @@ func TestRestoreOverOlderVersion(t *testing.T) {
 	s.enqueue("x")
 	s.run("backup", "b.db")
 	s.ok(os.Remove(s.path(db)))
-	rig{s, ""}.oldLedger(migrations[:1])
+	rig{site: s, program: ""}.oldLedger(migrations[:1])
 	s.run("restore", "b.db") // no event is lost
 	s.run("verify")
 	if got := s.run("events", "--kind", "restored", "--json"); !strings.Contains(got, `"events":1,"lost":0`) {

@@ -124,10 +124,12 @@ func (c *Cutter) pass(from, to net.Conn, asks bool, cut *atomic.Int32) {
 				c.Cuts.Add(1)
 				return
 			}
-		case !asks && cut.Load() == cutAfter && bytes.Equal(message[:1], []byte("C")) &&
-			bytes.Equal(message[5:], []byte("COMMIT\x00")):
+		case !asks && cut.Load() == cutAfter && message[0] == 'C' && bytes.Equal(message[5:], []byte("COMMIT\x00")):
 			c.Cuts.Add(1)
 			return
+		case !asks && cut.Load() == cutAfter && message[0] == 'E': // a burst whose COMMIT was not carried out
+			cut.Store(noCut)
+			c.next.CompareAndSwap(noCut, cutAfter)
 		}
 		if _, err := out.Write(message); err != nil {
 			return

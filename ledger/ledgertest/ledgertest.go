@@ -20,6 +20,8 @@ import (
 var engine = flag.String("engine", "sqlite",
 	"the database in which tests of both engines have their ledgers: sqlite or postgres")
 
+func init() { ledger.CheckBursts = true }
+
 // OnPostgres reports whether the ledgers of this run are in PostgreSQL.
 func OnPostgres(t testing.TB) bool {
 	t.Helper()

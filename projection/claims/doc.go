@@ -13,5 +13,6 @@
 //	groups.go   lanes whose jobs belong to groups
 //	salvage.go  claiming the others when a row is damaged
 //	cache.go    what the writer keeps between claims
+//	sole.go     the one lane of a claim that a server carries out: [FindSoleLane]
 //	put.go      [Put] writes a job's row and keeps all that up to date
 package claims

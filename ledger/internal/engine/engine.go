@@ -5,9 +5,10 @@
 // It holds no SQL of a ledger and knows neither events nor jobs. Package ledger gives its names on to its
 // users.
 //
-// Files in reading order: engine.go (the interface), session.go (one connection), rows.go (the rows of a
-// query), bulk.go (statements that write many rows), errors.go (sentinels), schema.go and
-// enum_table.go (comparing a schema, and tables of words, with what they should be).
+// Files in reading order: engine.go (the interface), burst.go (what an engine may offer besides), session.go
+// (one connection), rows.go (the rows of a query), bulk.go (statements that write many rows), errors.go
+// (sentinels), schema.go and enum_table.go (comparing a schema, and tables of words, with what they should
+// be).
 package engine
 
 import (

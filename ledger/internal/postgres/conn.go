@@ -25,7 +25,6 @@ type connection struct {
 	texts      map[string]string
 	bulkTexts  map[bulkKey]string
 	statements map[string]*pgconn.StatementDescription // prepared, by text in PostgreSQL's words
-	prepares   int                                     // statements that were ever prepared
 	builder    pgx.ExtendedQueryBuilder
 	mark       string // of its session; see settings.go
 	pid        uint32 // of its session; behind a pooler not the one of the connection

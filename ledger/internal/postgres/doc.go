@@ -3,7 +3,8 @@
 // to its commit, so that events follow one another as they do in a file: pos is dense, at never decreases,
 // and what is visible is complete.
 //
-// It knows neither events nor jobs; package ledger drives it through the interface of package engine.
+// It knows neither events nor jobs; package ledger drives it through the interface of package engine. LISTEN
+// and NOTIFY are in package notify.
 //
 // Files in reading order:
 //
@@ -11,9 +12,9 @@
 //   - migrate.go: the schema, made and migrated
 //   - engine.go, lock.go: transactions and snapshots, and the lock of writers
 //   - conn.go, rows.go: one connection, its statements and their rows
-//   - pipeline.go: statements that are sent before the results of earlier ones have come
+//   - pipeline.go: statements that are sent before the results of earlier ones have come; burst.go: a whole
+//     transaction in one round trip
 //   - sql.go, bulk.go: statements in PostgreSQL's words
 //   - errors.go: errors as sentinels
-//   - notify.go: LISTEN and NOTIFY
 //   - schema.go, inspect.go: checks, repair, and what doctor needs
 package postgres

@@ -10,6 +10,7 @@ import (
 
 	"jobledger/ledger/failpoint"
 	"jobledger/ledger/internal/engine"
+	"jobledger/ledger/internal/postgres/notify"
 )
 
 // Engine is a ledger in a schema of a PostgreSQL database.
@@ -19,8 +20,7 @@ type Engine struct {
 	writer   *engine.Session // nil: not connected
 	lockKey  int64           // of the ledger's advisory lock
 	newest   int             // version of a schema that this program knows
-	notifier notifier
-	notified engine.Topic // the last commit took a notification along
+	notifier *notify.Notifier
 
 	// PollInterval is how often a listener polls the tail. It may be set before the first Listen.
 	PollInterval time.Duration
@@ -116,8 +116,8 @@ func (p *Engine) tryBegin(
 }
 
 // Commit implements engine.Engine.
-func (p *Engine) Commit(notify engine.Topic) error {
-	notification, args := p.notification(notify)
+func (p *Engine) Commit(topics engine.Topic) error {
+	notification, args := p.notifier.WithCommit(topics)
 	err := connOf(p.writer).commit(notification, args...)
 	if err == nil {
 		failpoint.Hit("committed")
@@ -156,6 +156,31 @@ func (p *Engine) BeginSnapshot(ctx context.Context, s *engine.Session) (engine.H
 	return c.head(ctx, batch, nil, 1, noResult)
 }
 
+// Notify implements engine.Engine.
+func (p *Engine) Notify(topics engine.Topic) { p.notifier.Notify(topics) }
+
+// Listen implements engine.Engine.
+func (p *Engine) Listen(ctx context.Context, wake func(engine.Topic)) {
+	p.notifier.Listen(ctx, p.PollInterval, wake)
+}
+
+// notifyServer is where the notifications of a ledger go through.
+func (p address) notifyServer() notify.Server {
+	connect := func(ctx context.Context) (*notify.Conn, error) {
+		s, err := p.connect(ctx, forReading)
+		if err != nil {
+			return nil, err
+		}
+		c := connOf(s)
+		tail := func(ctx context.Context) (int64, error) {
+			at, err := c.head(ctx, &pgx.Batch{}, nil, 0, noResult)
+			return at.Tail, err
+		}
+		return &notify.Conn{Conn: c.conn, Tail: tail, HangUp: func() { _ = s.Close() }}, nil
+	}
+	return notify.Server{Channel: "jobledger_" + p.schema, Listens: p.listen, Connect: connect}
+}
+
 // CheckReplaced returns nil: a connection stays with its database.
 func (p *Engine) CheckReplaced() error { return nil }
 
@@ -164,7 +189,7 @@ func (p *Engine) Diagnose(err error) error { return err }
 
 // Close implements engine.Engine.
 func (p *Engine) Close() error {
-	p.notifier.close()
+	p.notifier.Close()
 	if p.writer != nil {
 		return p.writer.Close()
 	}

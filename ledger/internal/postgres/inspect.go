@@ -184,7 +184,10 @@ func (p *Engine) writers(ctx context.Context, conn *pgx.Conn) (found []Backend, 
 	if err != nil || !slices.ContainsFunc(found, isHidden) {
 		return found, err
 	}
-	sleep(ctx, hiddenWait)
+	select {
+	case <-ctx.Done():
+	case <-time.After(hiddenWait):
+	}
 	again, err := backends(ctx, conn, selectWriters, p.lockKey)
 	for i, s := range found {
 		still := func(now Backend) bool { return now.PID == s.PID && now.transaction == s.transaction && now.Holds }

@@ -18,7 +18,8 @@ import (
 //   - A lock of the table write_lock, which excludes itself and nothing else. It takes the right to write.
 //   - The ledger's advisory lock, by which programs of before schema 15 exclude each other. Anybody who may
 //     connect can hold it. So a writer only tries to get it, and waits for it only where its holder may
-//     write, too: that may be such a program.
+//     write, too: that may be such a program. It is shared: at the end of a transaction the server lets go of
+//     it a little later than of the table, so that the next writer would find it taken.
 //
 // Even two writers at once would do no harm, since the second one to append finds its pos taken. That costs a
 // transaction, though, which runs again.
@@ -36,7 +37,7 @@ WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
     AND coalesce(has_table_privilege(a.usesysid, 'events', 'INSERT'), false)`
 
 // selectAlone tries to get the advisory lock, and says which programs may write.
-const selectAlone = `SELECT pg_try_advisory_xact_lock($1),
+const selectAlone = `SELECT pg_try_advisory_xact_lock_shared($1),
     coalesce((SELECT writable_from FROM compatibility), 0)`
 
 // selectRepair waits for the advisory lock, where the tables of the others are missing.
@@ -110,11 +111,11 @@ func (p *Engine) waitForOlder(
 			return at, explain(err)
 		}
 		if writers > 0 {
-			batch.Queue(`SELECT pg_advisory_xact_lock($1)`, p.lockKey)
+			batch.Queue(`SELECT pg_advisory_xact_lock_shared($1)`, p.lockKey)
 			break
 		}
 		var isAlone bool
-		const try = `SELECT pg_try_advisory_xact_lock($1)`
+		const try = `SELECT pg_try_advisory_xact_lock_shared($1)`
 		if err := c.conn.QueryRow(ctx, try, p.lockKey).Scan(&isAlone); err != nil {
 			return at, explain(err)
 		}

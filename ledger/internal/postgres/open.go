@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"jobledger/ledger/internal/engine"
+	"jobledger/ledger/internal/postgres/notify"
 	"jobledger/schema"
 )
 
@@ -29,9 +29,9 @@ func Open(ctx context.Context, dsn string, create bool) (*Engine, error) {
 	p := &Engine{
 		address:  a,
 		info:     engine.Info{Path: a.String(), Sync: a.sync},
-		notifier: notifier{address: a, sender: rand.Text()},
+		notifier: notify.New(a.notifyServer()),
 
-		PollInterval: pollWithListen, AnswerTime: answerTime,
+		PollInterval: notify.PollWithListen, AnswerTime: answerTime,
 	}
 	steps, err := schema.Postgres()
 	if err != nil {

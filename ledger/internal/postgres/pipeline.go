@@ -2,8 +2,11 @@ package postgres
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql/driver"
+	"encoding/hex"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -114,8 +117,11 @@ func (c *connection) nextResult() (*pgconn.ResultReader, error) {
 	return r, nil
 }
 
-func (c *connection) receive() (*pgconn.ResultReader, error) {
-	c.expectAnswer(c.answerTime)
+func (c *connection) receive() (*pgconn.ResultReader, error) { return c.receiveWithin(c.answerTime) }
+
+// receiveWithin returns the next result, for which the server may take so long; 0: as long as it likes.
+func (c *connection) receiveWithin(within time.Duration) (*pgconn.ResultReader, error) {
+	c.expectAnswer(within)
 	for {
 		results, err := c.pipeline.GetResults()
 		if err != nil {
@@ -198,13 +204,20 @@ func (c *connection) prepare(text string) (*pgconn.StatementDescription, error) 
 		clear(c.statements)
 	}
 	c.expectAnswer(c.answerTime)
-	statement, err := c.conn.PgConn().Prepare(context.Background(), fmt.Sprintf("s%d", c.prepares), text, nil)
+	statement, err := c.conn.PgConn().Prepare(context.Background(), nameOf(text), text, nil)
 	if err != nil {
 		return nil, err
 	}
-	if c.prepares++; c.statements == nil {
+	if c.statements == nil {
 		c.statements = make(map[string]*pgconn.StatementDescription)
 	}
 	c.statements[text] = statement
 	return statement, nil
+}
+
+// nameOf returns the name of a prepared statement. It depends on the text only: where a pooler gives a burst
+// the session of another client, the burst finds out before it has done anything else than it says.
+func nameOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:12])
 }
