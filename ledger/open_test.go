@@ -26,6 +26,7 @@ import (
 )
 
 func TestOpenNewLedgerByManyProcesses(t *testing.T) {
+	t.Parallel()
 	dsn := ledgertest.New(t)
 	const processes = 16
 	var children []*exec.Cmd
@@ -255,6 +256,7 @@ func TestOpenMigratesOlderSchema(t *testing.T) {
 }
 
 func TestOpenTakesPathLiterally(t *testing.T) {
+	t.Parallel()
 	names := []string{"jobs.db", "a?b.db", "a?mode=memory", "a#b.db", "a%41.db", "a%.db", "a b.db", " ",
 		"a&b=c;d.db", "日本–ü.db", `a\b'"c.db`, "file:x.db", "a+b.db", "-x"}
 	for _, name := range names {

@@ -192,6 +192,7 @@ func without(t testing.TB, stdout string, keys ...string) (lines []map[string]an
 
 // A copy that was taken at some time gives the same answers as the ledger with --as-of that time.
 func TestAsOfEqualsEarlierCopy(t *testing.T) {
+	t.Parallel()
 	steps := ledgertest.Size(40, 40, 240)
 	for seed := range ledgertest.Size[uint64](1, 1, 3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -245,6 +246,7 @@ func TestAsOfEqualsEarlierCopy(t *testing.T) {
 // A copy made by replay gives the same answers as the ledger with --as-of the time of the copy, whatever the
 // clock shows, and whatever was erased since.
 func TestReplayedCopyAnswersAsOfItsMoment(t *testing.T) {
+	t.Parallel()
 	s := newScenario(t)
 	text, err := os.ReadFile("../../testdata/history/bad-night.jsonl")
 	check(t, err)

@@ -79,6 +79,7 @@ func (h walkedHistory) live(c *follow.Claim, from, to int64) bool {
 }
 
 func TestAttemptsMatchClaimEvents(t *testing.T) {
+	t.Parallel()
 	steps, questions := ledgertest.Size(100, 200, 400), ledgertest.Size(40, 60, 100)
 	for seed := range ledgertest.Size[uint64](1, 1, 3) {
 		s := newScenario(t)

@@ -239,6 +239,7 @@ func column(t *testing.T, db *sql.DB, table string) map[string]int {
 // Once lets one of several attempts make the effect, also where they run at the same time, and none where the
 // first was rolled back.
 func TestOnceOfConcurrentAttempts(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, func(t *testing.T, dsn string) {
 		db := openDB(t, dsn)
 		if err := shopTables(db); err != nil {

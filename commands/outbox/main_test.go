@@ -25,7 +25,6 @@ func TestMain(m *testing.M) {
 		return
 	}
 	ledgertest.DefaultSignals()
-	ledgertest.Waiting()
 	os.Exit(m.Run())
 }
 

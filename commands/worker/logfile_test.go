@@ -21,6 +21,7 @@ func wantKept(data []byte, limit int64) []byte {
 }
 
 func TestLogFileKeepsHeadAndTail(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	dir := t.TempDir()
 	for i := range 300 {

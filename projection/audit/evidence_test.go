@@ -105,6 +105,7 @@ func sealed(t testing.TB, s *ledger.Store, events []event.Event, origin, public 
 
 // TestVerifyComputesTheLeavesOfTheTree: from any event on, in steps of any size, for every kind of event.
 func TestVerifyComputesTheLeavesOfTheTree(t *testing.T) {
+	t.Parallel()
 	s := ledgertest.Open(t)
 	history, err := os.ReadFile(filepath.Join(historytest.Dir(t), "bad-night.jsonl"))
 	if err != nil {
@@ -193,6 +194,7 @@ func unguard(t testing.TB, db *sql.DB) {
 
 // TestVerifyNamesWhatDiffersFromItsSeal: an edited event that is in order otherwise, blocks and seals.
 func TestVerifyNamesWhatDiffersFromItsSeal(t *testing.T) {
+	t.Parallel()
 	private, public, err := proof.GenerateKey("jobledger/a")
 	if err != nil {
 		t.Fatal(err)
