@@ -24,7 +24,7 @@ var stages = [][]string{
 	{"schema", "ledger/event", "ledger/failpoint", "ledger/proof", "commands/cron", "commands/worker/child",
 		"commands/internal/usertx",
 		"cmd/jobledger/internal/outlet", "cmd/jobledger/internal/buildinfo", "cmd/jobledger/internal/terminal",
-		"cmd/jobledger/internal/systemd"}, // import nothing of this module
+		"cmd/jobledger/internal/systemd", "cmd/jobledger/internal/ownerfile"}, // import nothing of this module
 	{"ledger/internal/engine", "ledger/internal/row", "ledger/prefetch", "ledger/segment",
 		"commands/internal/check"},
 	{"ledger/internal/sqlite/doorbell"},
