@@ -162,7 +162,7 @@ func closeAll(t *testing.T, s *commands.Service, dir string, most func() int64) 
 // archived says is so.
 func TestCloseWritesEveryEventOnce(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(ledgertest.Size(1, 1, 40)) {
+	for seed := range uint64(ledgertest.Size(1, 1, 15)) {
 		random := rand.New(rand.NewPCG(seed, 5))
 		s := ofNight(t, 1800+random.IntN(len(night())-1800))
 		tail := int64(0)
@@ -381,7 +381,7 @@ func TestCheckFindsEveryFault(t *testing.T) {
 	}
 	expect("nothing", archive.Present)
 	random := rand.New(rand.NewPCG(4, 4))
-	for range ledgertest.Size(5, 8, 500) {
+	for range ledgertest.Size(5, 8, 200) {
 		changed := bytes.Clone(whole)
 		at := random.IntN(len(changed))
 		changed[at] ^= 1 << random.IntN(8)

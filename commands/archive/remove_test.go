@@ -74,7 +74,7 @@ func rootOf(t *testing.T, store *ledger.Store, size int64) (root proof.Hash) {
 // Whatever leaves is in the archive, and what stays is as it was.
 func TestRemovalLosesNothing(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(ledgertest.Size(1, 1, 40)) {
+	for seed := range uint64(ledgertest.Size(1, 1, 15)) {
 		random := rand.New(rand.NewPCG(seed, 6))
 		s := ofNight(t, 1800+random.IntN(len(night())-1800))
 		dir := filepath.Join(t.TempDir(), "archive")
@@ -353,7 +353,7 @@ func TestKeyframesAfterARemovalAreOfEventsThatAreThere(t *testing.T) {
 // A whole copy is the ledger as if nothing had left: the same events, so the same answers to every question.
 func TestCopyIsTheWholeLedger(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(ledgertest.Size(1, 1, 20)) {
+	for seed := range uint64(ledgertest.Size(1, 1, 8)) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		s := ofNight(t, 1800+random.IntN(len(night())-1800))
 		dir := filepath.Join(t.TempDir(), "archive")
