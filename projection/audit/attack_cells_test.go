@@ -19,7 +19,7 @@ import (
 )
 
 var cells = flag.Int("cells", 0,
-	"so many edits of single cells are tried, -1: all, of which there are some 12,000; default 30, with -long 4000")
+	"so many edits of single cells are tried, -1: all some 12,000; default 30, with -long 4000")
 
 // unsealed are the columns in which some edit passes verify, because the value is stored only once. The page
 // operations.md lists them.
