@@ -193,8 +193,8 @@ func without(t testing.TB, stdout string, keys ...string) (lines []map[string]an
 // A copy that was taken at some time gives the same answers as the ledger with --as-of that time.
 func TestAsOfEqualsEarlierCopy(t *testing.T) {
 	t.Parallel()
-	steps := ledgertest.Size(40, 40, 240)
-	for seed := range ledgertest.Size[uint64](1, 1, 3) {
+	steps := ledgertest.Size(40, 40, 160)
+	for seed := range ledgertest.Size[uint64](1, 1, 2) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			s := newScenario(t)
 			random := rand.New(rand.NewPCG(seed, 7))
@@ -271,7 +271,7 @@ func TestReplayedCopyAnswersAsOfItsMoment(t *testing.T) {
 	}))
 	moments := []string{"2026-03-15T00:30:00Z", "2026-03-15T01:10:00Z", "2026-03-15T02:00:00Z"}
 	moments = ledgertest.Sample(moments, 3)
-	for range ledgertest.Size(1, 1, 9) {
+	for range ledgertest.Size(1, 1, 4) {
 		moments = append(moments, within().Format(time.RFC3339Nano))
 	}
 	for i, moment := range append(moments, "pos:2000") {

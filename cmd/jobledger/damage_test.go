@@ -378,7 +378,7 @@ func TestDamageFlippedBytes(t *testing.T) {
 	t.Parallel()
 	n := *flips
 	if n == 0 {
-		n = ledgertest.Size(40, 40, 500)
+		n = ledgertest.Size(40, 40, 250)
 	}
 	base, before := nightToDamage(t)
 	const lanes = 4
