@@ -26,7 +26,7 @@ var stages = [][]string{
 		"cmd/jobledger/internal/outlet", "cmd/jobledger/internal/buildinfo", "cmd/jobledger/internal/terminal",
 		"cmd/jobledger/internal/systemd", "cmd/jobledger/internal/ownerfile"}, // import nothing of this module
 	{"ledger/internal/engine", "ledger/internal/row", "ledger/prefetch", "ledger/segment",
-		"commands/internal/check"},
+		"commands/internal/check", "commands/worker/attemptlog"},
 	{"ledger/internal/sqlite/doorbell"},
 	{"ledger/internal/sqlite/writequeue"},
 	{"ledger/internal/sqlite", "ledger/internal/postgres"},

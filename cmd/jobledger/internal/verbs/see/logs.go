@@ -14,7 +14,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/commands/remote/wire"
-	"jobledger/commands/worker"
+	"jobledger/commands/worker/attemptlog"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection/status"
@@ -85,7 +85,7 @@ func (p *Verbs) logs(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	o.Path = worker.LogFile(folder, o.Job.ID, o.Attempt, o.Stderr)
+	o.Path = attemptlog.File(folder, o.Job.ID, o.Attempt, o.Stderr)
 	var checked logfile.Checked
 	if c.Bool("follow") && !archived {
 		checked, err = o.Follow(c.Context, service.Store, p.printNew)
@@ -101,7 +101,7 @@ func (p *Verbs) logs(c *cli.Context) error {
 		return p.noOutput(c.Context, service, o)
 	case err != nil:
 		return err
-	case checked.State == worker.LogDiffers:
+	case checked.State == attemptlog.Differs:
 		return differs(o, checked)
 	}
 	return nil
@@ -197,7 +197,7 @@ func (p *Verbs) nothing(o logfile.Output) error {
 }
 
 // outputJSON is o as --json prints it.
-func outputJSON(o logfile.Output, text []byte, state worker.LogState) any {
+func outputJSON(o logfile.Output, text []byte, state attemptlog.State) any {
 	out := struct {
 		Job        event.JobID `json:"job"`
 		Attempt    int         `json:"attempt"`
