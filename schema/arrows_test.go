@@ -21,10 +21,11 @@ import (
 // only, not its neighbours on the same line. A package that is not listed belongs to its nearest listed
 // parent folder. To add a package, add a line, or a name to the line of its neighbours.
 var stages = [][]string{
+	{"ledger/internal/jsonscan"},
 	{"schema", "ledger/event", "ledger/failpoint", "ledger/proof", "commands/cron", "commands/worker/child",
 		"commands/internal/usertx",
 		"cmd/jobledger/internal/outlet", "cmd/jobledger/internal/buildinfo", "cmd/jobledger/internal/terminal",
-		"cmd/jobledger/internal/systemd", "cmd/jobledger/internal/ownerfile"}, // import nothing of this module
+		"cmd/jobledger/internal/systemd", "cmd/jobledger/internal/ownerfile"}, // import nothing but that
 	{"ledger/internal/engine", "ledger/internal/row", "ledger/prefetch", "ledger/segment",
 		"commands/internal/check", "commands/worker/attemptlog"},
 	{"ledger/internal/sqlite/doorbell"},
