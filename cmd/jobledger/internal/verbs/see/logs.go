@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 
+	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/logfile"
@@ -66,9 +67,9 @@ func (p *Verbs) logs(c *cli.Context) error {
 	defer service.Store.Close()
 	o := logfile.Output{Attempt: c.Int("attempt"), Stderr: c.Bool("stderr")}
 	o.Job, err = ref.Read(c.Context, service)
-	archived := errors.Is(err, commands.ErrNoJob)
-	if archived {
-		o.Job, err = cli.ArchivedJob(c.Context, service, ref.ID, err)
+	left := errors.Is(err, commands.ErrNoJob)
+	if left {
+		o.Job, err = archived.Job(c.Context, service, ref.ID, err)
 	}
 	if err != nil {
 		return err
@@ -87,13 +88,13 @@ func (p *Verbs) logs(c *cli.Context) error {
 	}
 	o.Path = attemptlog.File(folder, o.Job.ID, o.Attempt, o.Stderr)
 	var checked logfile.Checked
-	if c.Bool("follow") && !archived {
+	if c.Bool("follow") && !left {
 		checked, err = o.Follow(c.Context, service.Store, p.printNew)
 	} else {
 		checked, err = p.printOutput(c.Context, service, o)
 	}
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && archived:
+	case errors.Is(err, fs.ErrNotExist) && left:
 		return cli.WithHint(cli.Exitf(cli.ExitNothing, "there is no %s of attempt %d of job %s, which is archived",
 			o.Stream(), o.Attempt, o.Job.ID), "'archive --logs remove', or 'logs remove' in the policy, removes it "+
 			"with the job; 'jobledger history %s' has its digest", o.Job.ID)
