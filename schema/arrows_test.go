@@ -30,7 +30,7 @@ var stages = [][]string{
 		"commands/internal/check", "commands/worker/attemptlog"},
 	{"ledger/internal/sqlite/doorbell"},
 	{"ledger/internal/sqlite/writequeue"},
-	{"ledger/internal/sqlite", "ledger/internal/postgres"},
+	{"ledger/internal/sqlite", "ledger/internal/postgres", "ledger/internal/sqlite/lockholders"},
 	{"ledger", "cmd/jobledger/internal/keyfile"},
 	{"ledger/ledgertest", "ledger/tree"},
 	{"projection/internal/table", "projection/internal/lane"},

@@ -5,6 +5,8 @@
 //	raw, ok := m.Take("pos")
 //	n, err := jsonscan.Int(raw)
 //
+// The files in reading order:
+//
 //   - members.go: [Members] and the scanner below them
 //   - values.go: [Text], [Int], [Float], [List] and [Dict] of raw values
 package jsonscan
