@@ -65,7 +65,7 @@ func TestUpgradeFromSchemasBetween(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for version := 5; version <= 14; version += ledgertest.Size(9, 5, 1) {
+	for version := 5; version <= 14; version += ledgertest.Size(9, 9, 1) {
 		s := oldSite(t, schemas+"/sqlite-0004.tar.gz", "sqlite")
 		for _, step := range steps[4:version] {
 			s.sql(step.SQL, fmt.Sprint("PRAGMA user_version = ", step.Version))
