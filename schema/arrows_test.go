@@ -26,8 +26,9 @@ var stages = [][]string{
 		"commands/internal/usertx",
 		"cmd/jobledger/internal/outlet", "cmd/jobledger/internal/buildinfo", "cmd/jobledger/internal/terminal",
 		"cmd/jobledger/internal/systemd", "cmd/jobledger/internal/ownerfile"}, // import nothing but that
-	{"ledger/internal/engine", "ledger/internal/row", "ledger/prefetch", "ledger/segment",
-		"commands/internal/check", "commands/worker/attemptlog"},
+	{"commands/worker/attemptlog",
+		"ledger/internal/engine", "ledger/internal/row", "ledger/prefetch", "ledger/segment",
+		"commands/internal/check"},
 	{"ledger/internal/sqlite/doorbell"},
 	{"ledger/internal/sqlite/writequeue"},
 	{"ledger/internal/sqlite", "ledger/internal/postgres", "ledger/internal/sqlite/lockholders"},
