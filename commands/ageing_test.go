@@ -18,6 +18,7 @@ import (
 // TestAgeingOrdersClaims lets two stores enqueue, claim, release and change the ageing at random, and then
 // looks at every claim: no job that was due came before the claimed one by priority and wait.
 func TestAgeingOrdersClaims(t *testing.T) {
+	t.Parallel()
 	q := newQueue(t)
 	second := &queue{commandstest.On(t, ledgertest.OpenAt(t, q.Store.DSN()))}
 	queues := []*queue{q, second}

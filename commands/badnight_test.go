@@ -432,6 +432,7 @@ var badNightFile = filepath.Join("..", "testdata", "history", "bad-night.jsonl")
 
 // The file was written once and never changes: it shows what older rules recorded.
 func TestBadNightIsDeterministic(t *testing.T) {
+	t.Parallel()
 	got, want := exported(t, badNight(t)), exported(t, badNight(t))
 	gotLines, wantLines := bytes.Split(got, []byte("\n")), bytes.Split(want, []byte("\n"))
 	for i := range min(len(gotLines), len(wantLines)) {

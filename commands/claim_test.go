@@ -40,6 +40,7 @@ func asVersion(v string, capabilities ...string) func(*commands.ClaimRequest) {
 func id(n int) string { return fmt.Sprintf("01KDXYZAF8%016d", n) }
 
 func TestClaimTakesWhatFitsInOrder(t *testing.T) {
+	t.Parallel()
 	type job = commands.Enqueue
 	in := func(d time.Duration) time.Time { return ledgertest.Epoch.Add(d) }
 	for _, test := range []struct {
@@ -220,6 +221,7 @@ func TestReadySaysWhenToComeBack(t *testing.T) {
 // TestClaimSearchEqualsSortedFilter compares the search by lanes with the definition: filter all jobs,
 // sort them, take the first.
 func TestClaimSearchEqualsSortedFilter(t *testing.T) {
+	t.Parallel()
 	q := newQueue(t)
 	queues, versions, labels := []string{"a", "a-", "b"}, []string{"", "v1", "v2"}, []string{"gpu", "eu", "arm"}
 	round := 0

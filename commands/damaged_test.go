@@ -15,6 +15,7 @@ import (
 
 // A damaged row of jobs delays no other job. It is reported when there is nothing else to claim.
 func TestClaimSkipsDamagedJobs(t *testing.T) {
+	t.Parallel()
 	for name, statement := range map[string]string{
 		"invalid JSON":          `UPDATE jobs SET more = '{' WHERE n = ?`,
 		"a queue without name":  `UPDATE jobs SET queue = 99 WHERE n = ?`,

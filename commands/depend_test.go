@@ -293,6 +293,7 @@ func TestUnblockBeforeParentIsResolved(t *testing.T) {
 // step, the table is what they add up to, an import and a rebuild make the same, and in the end nothing
 // hangs.
 func TestDependenciesOfAnyGraph(t *testing.T) {
+	t.Parallel()
 	defer commands.SetResolvedAtOnce(2)()
 	most := ledgertest.Size(10, 10, 400)
 	runs := 0

@@ -165,6 +165,7 @@ func TestEnqueueRunAtByTheLedgersClock(t *testing.T) {
 }
 
 func TestEnqueueLimits(t *testing.T) {
+	t.Parallel()
 	text := func(n int) string { return strings.Repeat("x", n) }
 	tags := func(n int) map[string]string {
 		m := make(map[string]string)
@@ -238,6 +239,7 @@ func TestEnqueueLimits(t *testing.T) {
 }
 
 func TestCommandLimits(t *testing.T) {
+	t.Parallel()
 	text := func(n int) string { return strings.Repeat("x", n) }
 	beat := func(change func(*commands.Heartbeat)) commands.Command {
 		c := commands.Heartbeat{Token: "T", Lease: time.Minute}

@@ -22,6 +22,7 @@ import (
 )
 
 func TestGroupsTakeJobsInRotation(t *testing.T) {
+	t.Parallel()
 	for _, size := range []int{1, 4} {
 		q := newQueue(t)
 		for i := range 100 {
@@ -56,6 +57,7 @@ func TestGroupsTakeJobsInRotation(t *testing.T) {
 // TestGroupsWithManyJobsDelayOthersByTwoRounds: a customer with 10,000 jobs delays the ten of another by two
 // rounds at most, however many are claimed at once and by which process. A round is a claim for each group.
 func TestGroupsWithManyJobsDelayOthersByTwoRounds(t *testing.T) {
+	t.Parallel()
 	const few, groups = 10, 2
 	for _, size := range []int{1, 3, 16} {
 		q := newQueue(t)
@@ -158,6 +160,7 @@ func TestLimitPerGroupBoundsClaims(t *testing.T) {
 // TestGroupsAnyCommands lets two stores enqueue, claim, end, move and limit jobs of groups at random, and
 // then judges every claim by the rules, from the events alone.
 func TestGroupsAnyCommands(t *testing.T) {
+	t.Parallel()
 	for seed := range ledgertest.Size(2, 2, 60) {
 		q := newQueue(t)
 		second := commandstest.On(t, ledgertest.OpenAt(t, q.Store.DSN()))

@@ -32,6 +32,7 @@ func largeHistory(t *testing.T, payloads int) *ledger.Store {
 // The -wal file of an import in steps stays small, and the ledger has its guards again.
 func TestImportInStepsKeepsTheWALSmall(t *testing.T) {
 	ledgertest.OfSQLite(t)
+	t.Parallel()
 	source := largeHistory(t, 25)
 	store, most := openFast(t), int64(0)
 	watched := func(yield func(event.Line, error) bool) {

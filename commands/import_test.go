@@ -198,6 +198,7 @@ func roundTrip(t *testing.T, store *ledger.Store, cut int64) {
 }
 
 func TestImportRoundTripOfBadNight(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile(badNightFile)
 	if err != nil {
 		t.Fatal(err)
@@ -214,6 +215,7 @@ func TestImportRoundTripOfBadNight(t *testing.T) {
 // TestImportRoundTripOfRandomHistories runs the round trip on random histories that use every feature of a
 // ledger.
 func TestImportRoundTripOfRandomHistories(t *testing.T) {
+	t.Parallel()
 	for seed := range ledgertest.Size(3, 3, 10) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			d := dice(seed + 1)
@@ -461,6 +463,7 @@ func TestErase(t *testing.T) {
 
 // TestImportOldHistories: every export that was ever written can be imported.
 func TestImportOldHistories(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(badNightFile), "v*.jsonl"))
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)

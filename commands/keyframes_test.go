@@ -11,6 +11,7 @@ import (
 // TestSweepAddsKeyframes: a sweep adds the keyframes that are due, up to the end of the ledger, and the next
 // one adds none.
 func TestSweepAddsKeyframes(t *testing.T) {
+	t.Parallel()
 	q := newQueue(t)
 	const jobs = 2*keyframe.Every + 100
 	list := make([]commands.Enqueue, 512)

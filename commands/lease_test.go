@@ -129,6 +129,7 @@ func TestAttemptsAreBounded(t *testing.T) {
 }
 
 func TestSnoozeHundredthIsFailure(t *testing.T) {
+	t.Parallel()
 	q := newQueue(t)
 	j := q.enqueue(commands.Enqueue{MaxAttempts: 1})
 	for i := range commands.MaxSnoozes {

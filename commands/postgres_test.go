@@ -27,6 +27,7 @@ import (
 // The connection breaks while COMMIT or its answer is in flight. The caller gets an unknown outcome; sending
 // the same command again gets the one answer.
 func TestPostgresCommitWithLostAnswer(t *testing.T) {
+	t.Parallel()
 	for name, way := range map[string]commandstest.CommitOutcome{
 		"the request is lost": commandstest.RolledBack, "the answer is lost": commandstest.Unacknowledged} {
 		t.Run(name, func(t *testing.T) {
@@ -290,6 +291,7 @@ func loadFor(t *testing.T) time.Duration {
 
 // A server that is stopped or killed and restarted costs its callers only time.
 func TestPostgresRestartUnderLoad(t *testing.T) {
+	ledgertest.Slow(t)
 	server := ledgertest.PostgresServer(t)
 	goroutines := runtime.NumGoroutine()
 	var stores []*ledger.Store
@@ -344,6 +346,7 @@ AND pid <> pg_backend_pid()`
 
 // Text that PostgreSQL cannot store is refused before it is sent, as on the other engine.
 func TestPostgresTextWithNULIsRefused(t *testing.T) {
+	t.Parallel()
 	q := &queue{&commandstest.Scenario{T: t,
 		Service: &commands.Service{Store: ledgertest.OpenAt(t, ledgertest.Postgres(t))}}}
 	t.Cleanup(q.Verify)
@@ -408,6 +411,7 @@ func TestPostgresTextWithNULIsRefused(t *testing.T) {
 
 // A claim looks for jobs before it has the lock. It also takes what other processes commit until then.
 func TestPostgresClaimWaitsForTheLock(t *testing.T) {
+	t.Parallel()
 	claim := func(s *commands.Service, limit int) ([]projection.Job, error) {
 		return s.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"mail", "video"}, Worker: worker("w"),
 			Limit: limit})

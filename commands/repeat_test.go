@@ -28,6 +28,7 @@ func waysToEnd(token string) []commands.Command {
 
 // An ending that was acknowledged is acknowledged again, whatever operators and other workers did since.
 func TestEndingSentAgainGetsTheSameAnswer(t *testing.T) {
+	t.Parallel()
 	for i := range waysToEnd("") {
 		q := newQueue(t)
 		r := rand.New(rand.NewPCG(28, uint64(i)))

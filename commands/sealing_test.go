@@ -180,6 +180,7 @@ func TestEraseKeepsRoots(t *testing.T) {
 
 // TestRootsAreTheSameOnBothEngines: an import keeps the text of every event.
 func TestRootsAreTheSameOnBothEngines(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile(badNightFile)
 	if err != nil {
 		t.Fatal(err)

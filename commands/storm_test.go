@@ -225,6 +225,7 @@ func remembered(j projection.Job) time.Time {
 
 // A storm in one process under the race detector, with stores that share the file.
 func TestStormInOneProcess(t *testing.T) {
+	t.Parallel()
 	s := ledgertest.Open(t)
 	begin := time.Now()
 	clock := func() time.Time { return begin.Add(stormSpeed * time.Since(begin)) }

@@ -134,6 +134,7 @@ func (q *queue) keepAlive(ctx context.Context, jobs []projection.Job, lease time
 }
 
 func TestSweepHoursOfLeases(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T, q *queue, step func(time.Duration)) {
 		jobs := q.many(20)
 		dead := jobs[15:]
@@ -232,6 +233,7 @@ func TestSweepStartsOverAfterLateLock(t *testing.T) {
 
 func TestSweepFrozenLockHolder(t *testing.T) {
 	ledgertest.OfSQLite(t) // a server would disconnect the holder, by its own clock
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("half a million attempts to get a lock: seconds with the race detector")
 	}
@@ -314,6 +316,7 @@ func (q *queue) damage(statements ...string) {
 
 func TestSweepSkipsDamagedRows(t *testing.T) {
 	ledgertest.OfSQLite(t)
+	t.Parallel()
 	q := newQueue(t)
 	jobs := q.many(150)
 	bad := map[string]string{
@@ -369,6 +372,7 @@ func TestSweepSkipsDamagedRows(t *testing.T) {
 // A sweep empties the -wal file that a long read let grow, once the read has ended.
 func TestSweepTrimsTheWAL(t *testing.T) {
 	ledgertest.OfSQLite(t)
+	t.Parallel()
 	s := &commands.Service{Store: openFast(t)}
 	sweeper := &commands.Sweeper{Service: s, Actor: "sweeper:test"}
 	size := func() int64 {

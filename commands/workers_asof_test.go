@@ -18,6 +18,7 @@ import (
 // TestWorkersAsOfShowsDeadWorkers looks back at a night in which a host lost its power at 00:17: one worker
 // held jobs and one was idle. The history was imported, so there is no presence.
 func TestWorkersAsOfShowsDeadWorkers(t *testing.T) {
+	t.Parallel()
 	s := ledgertest.Open(t)
 	text, err := os.ReadFile(badNightFile)
 	if err != nil {

@@ -1,6 +1,9 @@
 package ledger
 
-import "jobledger/ledger/internal/sqlite"
+import (
+	"jobledger/ledger/internal/sqlite"
+	"jobledger/ledger/internal/sqlite/lockholders"
+)
 
 // NetworkName returns the name of the network file system that has this magic number.
 var (
@@ -12,4 +15,4 @@ var (
 func IsTagged(name string) bool { return sqlite.IsTagged(name) }
 
 // ReadsLock reports whether a line of /proc/locks is parsed as a lock held by a process.
-func ReadsLock(line string) bool { return sqlite.IsLock(line) }
+func ReadsLock(line string) bool { return lockholders.IsLock(line) }

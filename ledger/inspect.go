@@ -7,6 +7,7 @@ import (
 	"jobledger/ledger/internal/engine"
 	"jobledger/ledger/internal/postgres"
 	"jobledger/ledger/internal/sqlite"
+	"jobledger/ledger/internal/sqlite/lockholders"
 )
 
 // What doctor, restore and similar tools ask an engine about a ledger, without opening it for writing.
@@ -19,7 +20,7 @@ type (
 	// ServerBackend is a connection to the server, as far as this user may see it.
 	ServerBackend = postgres.Backend
 	// LockHolder is a process that has a ledger open.
-	LockHolder = sqlite.Holder
+	LockHolder = lockholders.Holder
 	// FileSystem describes the file system that holds a ledger.
 	FileSystem = sqlite.FileSystem
 	// ExclusiveLock is a lock on a ledger's file that keeps all other users out.
@@ -68,7 +69,7 @@ func snapshotOf(e engine.Engine, s *engine.Session, at engine.Head) *Tx {
 
 // LockHolders returns the processes that have the ledger at path open, in the order of their ids, on Linux.
 // The list may be incomplete: it lacks processes in other containers.
-func LockHolders(path string) []LockHolder { return sqlite.Holders(path) }
+func LockHolders(path string) []LockHolder { return lockholders.List(path) }
 
 // FileSystemOf returns the file system that holds path; the zero FileSystem where the system does not report
 // it.

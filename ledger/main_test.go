@@ -42,7 +42,6 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	ledgertest.Waiting()
 	os.Exit(m.Run())
 }
 

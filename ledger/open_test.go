@@ -26,6 +26,7 @@ import (
 )
 
 func TestOpenNewLedgerByManyProcesses(t *testing.T) {
+	t.Parallel()
 	dsn := ledgertest.New(t)
 	const processes = 16
 	var children []*exec.Cmd
@@ -119,9 +120,9 @@ func TestOpenNewLedgerMayShrink(t *testing.T) {
 	}
 }
 
-// The power failed while SQLite wrote "WAL mode" into the header, and the rollback journal took it back, but the
-// -wal file is there already. The ledger made from that must say WAL mode: its own -wal file, which a later power
-// failure leaves, would be taken for a stray one.
+// The power failed while SQLite wrote "WAL mode" into the header, and the rollback journal took it back, but
+// the -wal file is there already. The ledger made from that must say WAL mode: its own -wal file, which a
+// later power failure leaves, would be taken for a stray one.
 func TestOpenCompletesCreationAfterPowerFailure(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	db := plain(t, path)
@@ -131,7 +132,7 @@ func TestOpenCompletesCreationAfterPowerFailure(t *testing.T) {
 	s := openAt(t, path)
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "first") })
 	checkpoint := plain(t, path)
-	mustExec(t, checkpoint, `PRAGMA wal_checkpoint`) // the content of the -wal file is in the database, and stays
+	mustExec(t, checkpoint, `PRAGMA wal_checkpoint`) // what the -wal file has is in the database, and stays
 	must(t, checkpoint.Close())
 	later := filepath.Join(t.TempDir(), "jobs.db")
 	for _, suffix := range []string{"", "-wal"} {
@@ -255,6 +256,7 @@ func TestOpenMigratesOlderSchema(t *testing.T) {
 }
 
 func TestOpenTakesPathLiterally(t *testing.T) {
+	t.Parallel()
 	names := []string{"jobs.db", "a?b.db", "a?mode=memory", "a#b.db", "a%41.db", "a%.db", "a b.db", " ",
 		"a&b=c;d.db", "日本–ü.db", `a\b'"c.db`, "file:x.db", "a+b.db", "-x"}
 	for _, name := range names {

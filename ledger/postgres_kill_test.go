@@ -136,6 +136,7 @@ func killOnce(t *testing.T, by *pgx.Conn) func(tx *ledger.Tx) error {
 
 // Connections of the pool that were ended while idle cause no error in a read.
 func TestPostgresReadersReconnect(t *testing.T) {
+	t.Parallel()
 	s := onPostgres(t)
 	by := connect(t, s.DSN())
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })

@@ -20,7 +20,7 @@ func TestPostgresNotificationWakes(t *testing.T) {
 	woken, stop := s.Watch()
 	defer stop()
 	listening(t, woken)
-	for range 5 {
+	for range ledgertest.Size(2, 2, 5) {
 		start := time.Now()
 		announce(t, other)
 		if !wakes(woken, 10*time.Second) {
@@ -56,7 +56,7 @@ func TestPostgresWatchOutlivesItsConnections(t *testing.T) {
 	defer stop()
 	announce(t, other)
 	listening(t, woken)
-	for range 2 {
+	for range ledgertest.Size(1, 1, 2) {
 		execute(t, by,
 			`SELECT pg_terminate_backend(pid)
 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
@@ -126,6 +126,7 @@ func TestPostgresWatchWithoutNotifications(t *testing.T) {
 
 // A notification takes a lock of the whole server, so consecutive commits share one.
 func TestPostgresCommitsShareNotification(t *testing.T) {
+	t.Parallel()
 	s := onPostgres(t)
 	count := heard(t, s.DSN())
 	start := time.Now()

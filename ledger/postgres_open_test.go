@@ -92,6 +92,7 @@ func TestPostgresOpenRefusesForeignSchemasUnchanged(t *testing.T) {
 		"a schema that needs quotes": {dsn: "schema=x%22y", want: ledger.ErrAddress, exist: ledger.ErrAddress},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dsn := ledgertest.Postgres(t)
 			if c.first {
 				must(t, ledgertest.OpenAt(t, dsn).Close())
@@ -253,6 +254,7 @@ func roles(t *testing.T) (owner *ledger.Store, address map[string]string) {
 // The worker role may do everything that the program does with an open ledger. The read role gets ErrReadOnly
 // for a write, and nothing is written.
 func TestPostgresRoles(t *testing.T) {
+	t.Parallel()
 	owner, address := roles(t)
 	write(t, owner, func(tx *ledger.Tx) error { return note(t.Context(), tx, "owner") })
 
@@ -302,6 +304,7 @@ func TestPostgresRoles(t *testing.T) {
 
 // A hot standby, or a server that is set to read only, accepts no writes.
 func TestPostgresReadOnlyServerIsRead(t *testing.T) {
+	t.Parallel()
 	s := onPostgres(t)
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
 	execute(t, connect(t, s.DSN()),

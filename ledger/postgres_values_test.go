@@ -129,6 +129,7 @@ func TestPostgresBulkTakesSmallNumbers(t *testing.T) {
 // The clocks of hosts differ, so all of them use the server's clock. Inside the bubble of package synctest
 // the host's clock shows the year 2000.
 func TestPostgresServerClockIsUsed(t *testing.T) {
+	t.Parallel()
 	dsn := ledgertest.Postgres(t)
 	conn := connect(t, dsn)
 	before := ask[time.Time](t, conn, `SELECT clock_timestamp()`)

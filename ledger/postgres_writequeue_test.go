@@ -222,6 +222,7 @@ func TestPostgresFrozenWriterIsEnded(t *testing.T) {
 	t.Parallel()
 	for name, readsOn := range map[string]bool{"goes on with a read": true, "goes on with its commit": false} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := openAt(t, with(ledgertest.Postgres(t), "idle_in_transaction_session_timeout=3s"))
 			other := ledgertest.OpenAt(t, s.DSN())
 			frozen, thaw := make(chan struct{}), make(chan struct{})

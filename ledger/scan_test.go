@@ -67,6 +67,7 @@ func scanned(t testing.TB, s *ledger.Store, what ledger.Scan, enough int) (list 
 
 // Reading ahead on a second connection yields what the transaction itself reads, damaged or not.
 func TestScanReadsTheSameAhead(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	const n = 3000
 	many(t, s, n)

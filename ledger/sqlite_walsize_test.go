@@ -13,6 +13,7 @@ import (
 // file.
 func TestWALShrinksAfterALongRead(t *testing.T) {
 	ledgertest.OfSQLite(t)
+	t.Parallel()
 	s := open(t)
 	size := func() int64 {
 		info, err := os.Stat(s.Path() + "-wal")

@@ -71,6 +71,7 @@ func contend(t *testing.T, s *ledger.Store) time.Duration {
 // bounded at half a second; the bound here only separates "bounded" from "for ever" on a slow machine.
 func TestWriteQueueSurvivesStoppedHolder(t *testing.T) {
 	ledgertest.OfSQLite(t)
+	t.Parallel()
 	s := open(t)
 	end := stoppedHolder(t, s)
 	for range 2 {
@@ -86,6 +87,7 @@ func TestWriteQueueSurvivesStoppedHolder(t *testing.T) {
 }
 
 func TestWriteQueueIsFairBetweenProcesses(t *testing.T) {
+	t.Parallel()
 	dsn := ledgertest.New(t)
 	stores := []*ledger.Store{openAt(t, dsn)}
 	for range 2 {

@@ -89,6 +89,7 @@ func TestStoredEventsOmitDefaults(t *testing.T) {
 }
 
 func TestLinesComeInPages(t *testing.T) {
+	t.Parallel()
 	s := ledgertest.Open(t)
 	const jobs = 9000
 	large := bytes.Repeat([]byte("x"), 1<<20)

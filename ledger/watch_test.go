@@ -91,7 +91,7 @@ func TestWatchWakesOnOtherProcess(t *testing.T) {
 		t.Fatal("not listening")
 	}
 	drain(woken)
-	for range 9 {
+	for range ledgertest.Size(3, 3, 9) {
 		announce(t, other)
 		if !wakes(woken, 10*time.Second) {
 			t.Fatal("not woken")

@@ -21,15 +21,17 @@ import (
 // only, not its neighbours on the same line. A package that is not listed belongs to its nearest listed
 // parent folder. To add a package, add a line, or a name to the line of its neighbours.
 var stages = [][]string{
+	{"ledger/internal/jsonscan"},
 	{"schema", "ledger/event", "ledger/failpoint", "ledger/proof", "commands/cron", "commands/worker/child",
 		"commands/internal/usertx",
 		"cmd/jobledger/internal/outlet", "cmd/jobledger/internal/buildinfo", "cmd/jobledger/internal/terminal",
-		"cmd/jobledger/internal/systemd"}, // import nothing of this module
-	{"ledger/internal/engine", "ledger/internal/row", "ledger/prefetch", "ledger/segment",
+		"cmd/jobledger/internal/systemd", "cmd/jobledger/internal/ownerfile"}, // import nothing but that
+	{"commands/worker/attemptlog",
+		"ledger/internal/engine", "ledger/internal/row", "ledger/prefetch", "ledger/segment",
 		"commands/internal/check"},
 	{"ledger/internal/sqlite/doorbell", "ledger/internal/postgres/notify"},
 	{"ledger/internal/sqlite/writequeue"},
-	{"ledger/internal/sqlite", "ledger/internal/postgres"},
+	{"ledger/internal/sqlite", "ledger/internal/postgres", "ledger/internal/sqlite/lockholders"},
 	{"ledger", "cmd/jobledger/internal/keyfile"},
 	{"ledger/ledgertest", "ledger/tree"},
 	{"projection/internal/table", "projection/internal/lane"},
@@ -55,7 +57,8 @@ var stages = [][]string{
 	{"cmd/jobledger/internal/timespec", "cmd/jobledger/internal/evidence"},
 	{"cmd/jobledger/internal/witness"},
 	{"cmd/jobledger/internal/cli", "cmd/jobledger/internal/state", "cmd/jobledger/internal/logcheck"},
-	{"cmd/jobledger/internal/jobref", "cmd/jobledger/internal/layout", "cmd/jobledger/internal/logfile",
+	{"cmd/jobledger/internal/jobref", "cmd/jobledger/internal/archived", "cmd/jobledger/internal/layout",
+		"cmd/jobledger/internal/logfile",
 		"cmd/jobledger/internal/jobcmd"},
 	{"cmd/jobledger/internal/jobverb"},
 	{"cmd/jobledger/internal/bench", "cmd/jobledger/internal/demo", "cmd/jobledger/internal/doctor",

@@ -19,6 +19,7 @@ import (
 var update = flag.Bool("update", false, "rewrite postgres/objects.txt")
 
 func TestPostgresObjectsOfNewLedger(t *testing.T) {
+	t.Parallel()
 	_, conn := ledgerOnServer(t)
 	rows, err := conn.Query(t.Context(), schema.SelectPostgresObjects)
 	if err != nil {
@@ -53,6 +54,7 @@ func TestPostgresObjectsOfNewLedger(t *testing.T) {
 
 // TestGuardsAreRepaired finds and repairs guards that are disabled, missing, altered, or superfluous.
 func TestGuardsAreRepaired(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, sql, want string }{
 		{"on another table", `DROP TRIGGER bodies_no_change ON bodies; CREATE TRIGGER bodies_no_change
 			BEFORE UPDATE ON names EXECUTE FUNCTION refuse('bodies are written once')`,
@@ -141,6 +143,7 @@ func TestConstraintsAreNotRepaired(t *testing.T) {
 // TestObjectsAreRepaired drops each object of a ledger, except the tables of the history, and everything that
 // depends on it, and repairs it.
 func TestObjectsAreRepaired(t *testing.T) {
+	t.Parallel()
 	store, conn := ledgerOnServer(t)
 	derived := []string{"jobs", "queues", "limits", "group_heads", "group_rates", "presence", "keyframes",
 		"kinds", "states"}

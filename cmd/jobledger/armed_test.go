@@ -42,6 +42,5 @@ func (m tidied) Run() int {
 		}
 	}()
 	ledgertest.DefaultSignals()
-	ledgertest.Waiting()
 	return m.M.Run()
 }

@@ -13,6 +13,7 @@ import (
 
 // On a terminal, retry asks before it runs a succeeded job again. Only yes means yes.
 func TestRetryAsksOnATerminal(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	for answer, want := range map[string]string{"y\n": "queued", "Yes\n": "queued", "n\n": "succeeded",
 		"\n": "succeeded", "\x04": "succeeded"} {

@@ -72,6 +72,7 @@ func aSmallFile(t *testing.T) []byte {
 // TestAttackHeaders opens files with one altered field of the header, and files with several random bytes in
 // the header. Each command gives a clear answer, and a refused command writes nothing.
 func TestAttackHeaders(t *testing.T) {
+	t.Parallel()
 	base := aSmallFile(t)
 	tally := make(map[int]int)
 	for _, f := range headerFields {
@@ -101,6 +102,7 @@ func TestAttackHeaders(t *testing.T) {
 
 // TestAttackSchemas does the same with the rows of sqlite_schema.
 func TestAttackSchemas(t *testing.T) {
+	t.Parallel()
 	base := aSmallFile(t)
 	tally := make(map[int]int)
 	dice := rand.New(rand.NewPCG(*flipSeed, 3))

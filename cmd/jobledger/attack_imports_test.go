@@ -192,6 +192,7 @@ func loseClaim(t *testing.T, s *commands.Service) error {
 // TestAttackImports sets each field of each line of a history to other values. The import refuses the line,
 // or verify finds nothing wrong with the result.
 func TestAttackImports(t *testing.T) {
+	t.Parallel()
 	lines := completeHistory(t)
 	all := forgeries(t, lines)
 	n := min(attacks(60, 100), len(all))

@@ -375,9 +375,10 @@ func flip(base fileSet, suffix string, dice *rand.Rand) (f fileSet, what string)
 
 // A ledger with damaged bytes reports the damage, or answers correctly.
 func TestDamageFlippedBytes(t *testing.T) {
+	t.Parallel()
 	n := *flips
 	if n == 0 {
-		n = ledgertest.Size(40, 40, 500)
+		n = ledgertest.Size(40, 40, 250)
 	}
 	base, before := nightToDamage(t)
 	const lanes = 4
@@ -416,6 +417,7 @@ func TestDamageFlippedBytes(t *testing.T) {
 
 // The same for a ledger that is truncated, or whose -wal file is truncated, exchanged or missing.
 func TestDamageTruncatedFiles(t *testing.T) {
+	t.Parallel()
 	base, before := nightToDamage(t)
 	dice := rand.New(rand.NewPCG(*flipSeed, 1<<32))
 	garbage := func(n int) []byte {
@@ -493,6 +495,7 @@ func alter(t *testing.T, path, statement string) {
 
 // The oracle detects wrong answers; otherwise the tests above would prove nothing.
 func TestDamageOracleNoticesWrongAnswers(t *testing.T) {
+	t.Parallel()
 	base, before := nightToDamage(t)
 	for what, test := range map[string]struct {
 		statement string

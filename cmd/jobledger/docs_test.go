@@ -52,6 +52,7 @@ func TestReadmeSize(t *testing.T) {
 // TestReadmeQuickStart runs the commands that the README shows after "$ ", in an empty folder, and compares
 // the output.
 func TestReadmeQuickStart(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("no sh on this machine")
 	}
@@ -65,6 +66,7 @@ func TestReadmeQuickStart(t *testing.T) {
 
 // TestLimitsRecipes runs the commands that the page about limits shows.
 func TestLimitsRecipes(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("no sh on this machine")
 	}
@@ -75,6 +77,7 @@ func TestLimitsRecipes(t *testing.T) {
 
 // TestDependenciesRecipes runs the commands that the page about dependencies shows.
 func TestDependenciesRecipes(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("no sh on this machine")
 	}

@@ -380,6 +380,7 @@ func (s site) key() string {
 
 // A restore is known from its event: a worker says so once, and goes on.
 func TestWitnessKnowsARestore(t *testing.T) {
+	t.Parallel()
 	s, _ := evidenceSite(t)
 	s.run("restore", "old.db", "--force")
 	s.wantExit(0, `the ledger is another than this host saw: .*event \d+ explains it: .* restored `,
@@ -394,6 +395,7 @@ func TestWitnessKnowsARestore(t *testing.T) {
 
 // TestDocsVerifierOfProofs runs the script in docs/security.md, which shares no code with this program.
 func TestDocsVerifierOfProofs(t *testing.T) {
+	t.Parallel()
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("python3 is not installed; CI installs it")

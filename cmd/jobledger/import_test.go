@@ -115,6 +115,7 @@ func importing(t *testing.T, db, text string) (code int, stderr string) {
 }
 
 func TestImportRefusesDamagedLines(t *testing.T) {
+	t.Parallel()
 	lines := smallHistory(t)
 	empty := ledgertest.Open(t)
 	for _, d := range damages {

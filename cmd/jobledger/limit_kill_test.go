@@ -64,7 +64,7 @@ func TestLimitUnderKills(t *testing.T) {
 		}
 		others = append(others, cmd)
 	}
-	for range ledgertest.Size(1, 2, 60) {
+	for range ledgertest.Size(1, 2, 20) {
 		die()
 	}
 	for _, cmd := range others {

@@ -8,7 +8,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/commands"
-	"jobledger/commands/worker"
+	"jobledger/commands/worker/attemptlog"
 )
 
 func TestLogsEscapedOnTerminalOnly(t *testing.T) {
@@ -20,7 +20,7 @@ func TestLogsEscapedOnTerminalOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := worker.LogFile(folder, j.ID, 1, false)
+	path := attemptlog.File(folder, j.ID, 1, false)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 // TestSchedulesRecipes runs the scripts that the page about schedules marks as recipes, one after the other
 // in an empty folder. A script may end with "nothing there".
 func TestSchedulesRecipes(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("no sh on this machine")
 	}

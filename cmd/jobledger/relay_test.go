@@ -78,7 +78,7 @@ func TestKilledRelay(t *testing.T) {
 			db := shopDB(t, dsn)
 			relay := invoke("relay", "--from", dsn, "--drain")
 			var want []string
-			for range ledgertest.Size(1, 1, 30) {
+			for range ledgertest.Size(1, 1, 8) {
 				for _, step := range steps {
 					want = append(want, asks(t, db, 3)...)
 					if got := r.do(relay.dyingAt(step)); !got.killed {

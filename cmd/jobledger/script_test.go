@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
@@ -40,7 +41,7 @@ const hasteEnv = "JOBLEDGER_TEST_HASTE"
 
 func hastyMain() {
 	if events, err := strconv.ParseInt(os.Getenv(hasteEnv), 10, 64); err == nil {
-		cli.KeeperEvery, cli.KeeperEvents = 300*time.Millisecond, events
+		archived.Every, archived.Events = 300*time.Millisecond, events
 	}
 	main()
 }

@@ -100,6 +100,7 @@ func TestEventsFilterByTimeAndPosition(t *testing.T) {
 }
 
 func TestListingsSpanPages(t *testing.T) {
+	t.Parallel()
 	s := newScenario(t)
 	const n = 5000 + 3 // more than a page of events
 	jobs := make([]commands.Enqueue, n)

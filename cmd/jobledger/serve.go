@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/web"
 	"jobledger/cmd/jobledger/internal/web/access"
@@ -140,7 +141,7 @@ func archiveFolder(store *ledger.Store) string {
 func (p *program) webConfig(store *ledger.Store, dir string) web.Config {
 	service := &commands.Service{Store: store}
 	_, owner, _ := strings.Cut(p.DefaultActor(), ":")
-	keeper := cli.ArchiveKeeper(service, "sweeper:"+owner)
+	keeper := archived.Keeper(service, "sweeper:"+owner)
 	keeper.Dir = dir
 	config := web.Config{Store: store, Ask: p.ask(store), Tables: p.tables(store), Now: p.Now,
 		Name: cli.DisplayDSN(p.DB), Owner: p.DefaultActor(), Announce: p.announce, Report: p.Message,

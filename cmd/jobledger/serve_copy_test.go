@@ -13,6 +13,7 @@ var copiedSQL = regexp.MustCompile(`(?s)<dt>SQL</dt><dd><code>(.*?)</code>`)
 // Each page has SQL and curl for what it shows, now and in the past; the SQL runs, and that of the overview
 // and of a queue gives the numbers of the page.
 func TestPagesHaveSQLThatRuns(t *testing.T) {
+	t.Parallel()
 	s, get := serveNight(t)
 	dsn := s.Store.DSN()
 	job := strings.TrimSpace(queried(t, dsn, "SELECT job FROM history WHERE kind = 'refused' LIMIT 1"))

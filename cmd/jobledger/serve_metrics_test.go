@@ -45,6 +45,7 @@ var sampleLine = regexp.MustCompile(`(?m)^(jobledger_\w+)(?:\{(.*)\})? (\S+)$`)
 
 // Each counter of /metrics is what SQL over the views says.
 func TestMetricsAreWhatTheViewsSay(t *testing.T) {
+	t.Parallel()
 	s, get := serveNight(t)
 	got := make(map[string]map[string]float64)
 	for _, m := range sampleLine.FindAllStringSubmatch(get("/metrics"), -1) {

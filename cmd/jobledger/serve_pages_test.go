@@ -81,6 +81,7 @@ func tableOf(t *testing.T, page, from string) (rows [][]string) {
 
 // Each number of a page is what SQL over the views says of that position.
 func TestPagesShowWhatTheViewsHave(t *testing.T) {
+	t.Parallel()
 	s, get := serveNight(t)
 	dsn := s.Store.DSN()
 	sql := func(format string, args ...any) string {

@@ -13,6 +13,7 @@ import (
 // Each number of the pictures, and of the pages around them, is what SQL over the views says of that window.
 func TestPicturesShowWhatTheViewsHave(t *testing.T) {
 	ledgertest.OfSQLite(t) // its statements are those of SQLite
+	t.Parallel()
 	s, get := serveNight(t)
 	dsn := s.Store.DSN()
 	sql := func(format string, args ...any) string {

@@ -19,6 +19,7 @@ import (
 //
 //	go test ./cmd/jobledger -v -run SoakOfArchive -timeout 0 -soak 10m
 func TestSoakOfArchive(t *testing.T) {
+	ledgertest.Slow(t)
 	soakOnce(t, ledgertest.SoakFor(t, time.Second, time.Second, soakReserve), true)
 }
 

@@ -23,7 +23,7 @@ func TestUniqueKeyUnderKills(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.must(0, invoke("init"))
-	producers, rounds := ledgertest.Size(2, 3, 6), ledgertest.Size(6, 12, 200)
+	producers, rounds := ledgertest.Size(2, 3, 6), ledgertest.Size(6, 12, 60)
 	var mu sync.Mutex
 	acknowledged, kills, conflicts := make(map[string]bool), 0, 0
 	produce := func(name, round int) {

@@ -52,7 +52,7 @@ func TestKilledServeSendsEachEvent(t *testing.T) {
 	var mu sync.Mutex
 	taken := make(map[string]int) // by position
 	came := make(chan struct{}, 10_000)
-	most := ledgertest.Size(1, 2, 20)
+	most := ledgertest.Size(1, 1, 8)
 	kills := most
 	var serve *running
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -161,7 +161,8 @@ func closeAll(t *testing.T, s *commands.Service, dir string, most func() int64) 
 // Whatever the ranges are, each file holds exactly its range, and before it what its jobs were; and what
 // archived says is so.
 func TestCloseWritesEveryEventOnce(t *testing.T) {
-	for seed := range uint64(ledgertest.Size(1, 1, 40)) {
+	t.Parallel()
+	for seed := range uint64(ledgertest.Size(1, 1, 15)) {
 		random := rand.New(rand.NewPCG(seed, 5))
 		s := ofNight(t, 1800+random.IntN(len(night())-1800))
 		tail := int64(0)
@@ -217,6 +218,7 @@ func TestCloseWritesEveryEventOnce(t *testing.T) {
 
 // The same events make the same files, whatever keyframes, blocks or jobs' rows there are.
 func TestCloseOfACopyWritesTheSameFiles(t *testing.T) {
+	t.Parallel()
 	one, other := ofNight(t, 2000), ofNight(t, 2000)
 	dirs := [2]string{t.TempDir(), t.TempDir()}
 	most := func() int64 { return 3 * proof.BlockSize }
@@ -265,6 +267,7 @@ func TestCloseAdoptsTheFileOfACrash(t *testing.T) {
 
 // Of several that archive at once, one records the event; no file is lost.
 func TestCloseAtOnceIsOnce(t *testing.T) {
+	t.Parallel()
 	s, dir := ofNight(t, 1000), t.TempDir()
 	errs := make(chan error)
 	const clients = 4
@@ -347,6 +350,7 @@ func change(t *testing.T, store *ledger.Store, statements ...string) {
 
 // Whatever is wrong with the files, Check names it, and goes on.
 func TestCheckFindsEveryFault(t *testing.T) {
+	t.Parallel()
 	s, dir := ofNight(t, 1600), t.TempDir()
 	done := closeAll(t, s, dir, func() int64 { return 512 })
 	path := func(i int) string {
@@ -377,7 +381,7 @@ func TestCheckFindsEveryFault(t *testing.T) {
 	}
 	expect("nothing", archive.Present)
 	random := rand.New(rand.NewPCG(4, 4))
-	for range ledgertest.Size(5, 8, 500) {
+	for range ledgertest.Size(5, 8, 200) {
 		changed := bytes.Clone(whole)
 		at := random.IntN(len(changed))
 		changed[at] ^= 1 << random.IntN(8)
@@ -422,6 +426,7 @@ func TestDueIsWholeBlocksThatAreOldEnough(t *testing.T) {
 // The archive knows of each job what the ledger knows, up to the end of its newest file; a file that is not
 // there is named.
 func TestHistoryIsThatOfTheLedger(t *testing.T) {
+	t.Parallel()
 	s, dir := ofNight(t, 3000), t.TempDir()
 	done := closeAll(t, s, dir, func() int64 { return 768 })
 	hi := done[len(done)-1].Hi

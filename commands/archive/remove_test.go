@@ -73,7 +73,8 @@ func rootOf(t *testing.T, store *ledger.Store, size int64) (root proof.Hash) {
 
 // Whatever leaves is in the archive, and what stays is as it was.
 func TestRemovalLosesNothing(t *testing.T) {
-	for seed := range uint64(ledgertest.Size(1, 1, 40)) {
+	t.Parallel()
+	for seed := range uint64(ledgertest.Size(1, 1, 15)) {
 		random := rand.New(rand.NewPCG(seed, 6))
 		s := ofNight(t, 1800+random.IntN(len(night())-1800))
 		dir := filepath.Join(t.TempDir(), "archive")
@@ -180,6 +181,7 @@ func rebuildChangesNothing(t *testing.T, store *ledger.Store) {
 
 // A file that is missing, or not what the ledger names, keeps its events in the ledger.
 func TestRemovalReadsTheFilesFirst(t *testing.T) {
+	t.Parallel()
 	s, dir := ofNight(t, 1600), t.TempDir()
 	done := closeAll(t, s, dir, func() int64 { return 768 })
 	path := filepath.Join(dir, fmt.Sprintf("%010d-%010d.jsonl.gz", done[0].Lo, done[0].Hi))
@@ -244,6 +246,7 @@ func TestRemovalIsRefusedOfWhatIsNotArchived(t *testing.T) {
 
 // Every process that sweeps carries out the policy, in steps, and several may.
 func TestKeeperCarriesOutThePolicy(t *testing.T) {
+	t.Parallel()
 	s, dir := ofNight(t, 2000), t.TempDir()
 	keeper := func() *archive.Keeper {
 		return &archive.Keeper{Service: s, Dir: dir, Actor: "sweeper:a", Every: 1, Events: 256, Time: time.Minute}
@@ -294,6 +297,7 @@ func TestKeeperCarriesOutThePolicy(t *testing.T) {
 // An event that stays is compared with its file, whatever has left around it.
 func TestCheckFindsEditedEventsThatStay(t *testing.T) {
 	ledgertest.OfSQLite(t)
+	t.Parallel()
 	s, dir := ofNight(t, 2000), t.TempDir()
 	closeAll(t, s, dir, func() int64 { return 768 })
 	m := archive.Removal{Service: s, Dir: dir, Actor: actor, OlderThan: time.Hour}
@@ -327,6 +331,7 @@ WHERE pos = (SELECT min(pos) FROM events WHERE job IS NOT NULL AND pos > 256)`,
 
 // A keyframe that is due behind what has left is of events that are there.
 func TestKeyframesAfterARemovalAreOfEventsThatAreThere(t *testing.T) {
+	t.Parallel()
 	s, dir := ofNight(t, 2000), t.TempDir()
 	closeAll(t, s, dir, func() int64 { return 256 })
 	m := archive.Removal{Service: s, Dir: dir, Actor: actor, OlderThan: time.Hour}
@@ -347,7 +352,8 @@ func TestKeyframesAfterARemovalAreOfEventsThatAreThere(t *testing.T) {
 
 // A whole copy is the ledger as if nothing had left: the same events, so the same answers to every question.
 func TestCopyIsTheWholeLedger(t *testing.T) {
-	for seed := range uint64(ledgertest.Size(1, 1, 20)) {
+	t.Parallel()
+	for seed := range uint64(ledgertest.Size(1, 1, 8)) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		s := ofNight(t, 1800+random.IntN(len(night())-1800))
 		dir := filepath.Join(t.TempDir(), "archive")
@@ -392,6 +398,7 @@ func TestCopyIsTheWholeLedger(t *testing.T) {
 
 // Payloads and results that stay are counted, and Erase reaches them and the salt of a key.
 func TestEraseReachesWhatIsLeft(t *testing.T) {
+	t.Parallel()
 	s, dir := ofNight(t, 2000), t.TempDir()
 	closeAll(t, s, dir, func() int64 { return 768 })
 	m := archive.Removal{Service: s, Dir: dir, Actor: actor, OlderThan: time.Hour, KeepBodies: true}

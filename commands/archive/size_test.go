@@ -76,14 +76,14 @@ func (c counted) Read(b []byte) (int, error) {
 }
 
 var archivedJobs = flag.Int("archived-jobs", 0,
-	"the jobs of the tests of sizes; default 1,500 in all and 200 a period, with -long 20,000 and 4,000")
+	"the jobs of the tests of sizes; default 1,500 in all and 200 a period, with -long 8,000 and 2,000")
 
 // The file of a ledger of which nine in ten jobs are old is small once these have left, and everything is
 // still there. With -long its log says what that takes.
 func TestRemovalGivesSpaceBack(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	t.Parallel()
-	jobs := cmp.Or(*archivedJobs, ledgertest.Size(1500, 1500, 20_000))
+	jobs := cmp.Or(*archivedJobs, ledgertest.Size(1500, 1500, 8000))
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	store, err := ledger.Open(t.Context(), "sqlite:"+path+"?sync=normal")
 	if err != nil {

@@ -35,16 +35,21 @@ func Example() {
 	// "sent to Ada"
 }
 
-// run runs a test, whichever tests -run and -skip choose.
+// run runs a test, whichever tests -run and -skip choose, and without the lines of -v, which are no part of
+// the example's output.
 func run(test func(*testing.T)) {
-	skip := flag.Lookup("test.skip")
-	was := skip.Value.String()
-	if err := skip.Value.Set(""); err != nil {
-		panic(err)
+	for name, value := range map[string]string{"test.skip": "", "test.v": "false"} {
+		f := flag.Lookup(name)
+		was := f.Value.String()
+		if err := f.Value.Set(value); err != nil {
+			panic(err)
+		}
+		defer func() {
+			if err := f.Value.Set(was); err != nil {
+				panic(err)
+			}
+		}()
 	}
 	testing.RunTests(func(string, string) (bool, error) { return true, nil },
 		[]testing.InternalTest{{Name: "TestMail", F: test}})
-	if err := skip.Value.Set(was); err != nil {
-		panic(err)
-	}
 }

@@ -79,7 +79,7 @@ func TestKilledExampleShop(t *testing.T) {
 	eachEngine(t, func(t *testing.T, dsn string) {
 		s := &exampleShop{T: t, program: program, dsn: dsn, jobs: ledgertest.New(t)}
 		acknowledged, next := make(map[int]bool), 0
-		for round := range ledgertest.Size(1, 1, 250) {
+		for round := range ledgertest.Size(1, 1, 60) {
 			s.start()
 			var mu sync.Mutex
 			var customers sync.WaitGroup

@@ -122,7 +122,7 @@ func TestKilledShop(t *testing.T) {
 			t.Fatal(err)
 		}
 		service := &commands.Service{Store: ledgertest.OpenAt(t, address)}
-		for range ledgertest.Size(1, 2, 1000) {
+		for range ledgertest.Size(1, 2, 200) {
 			killShop(t, address, dsn)
 		}
 		reopen(t, service, db)
@@ -239,6 +239,7 @@ func column(t *testing.T, db *sql.DB, table string) map[string]int {
 // Once lets one of several attempts make the effect, also where they run at the same time, and none where the
 // first was rolled back.
 func TestOnceOfConcurrentAttempts(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, func(t *testing.T, dsn string) {
 		db := openDB(t, dsn)
 		if err := shopTables(db); err != nil {

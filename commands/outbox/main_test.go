@@ -25,15 +25,20 @@ func TestMain(m *testing.M) {
 		return
 	}
 	ledgertest.DefaultSignals()
-	ledgertest.Waiting()
 	os.Exit(m.Run())
 }
 
 // eachEngine runs test with the address of an empty database of the program, on each engine. The ledger is in
 // the engine of the run.
 func eachEngine(t *testing.T, test func(t *testing.T, dsn string)) {
-	t.Run("sqlite", func(t *testing.T) { test(t, filepath.Join(t.TempDir(), "shop.db")) })
-	t.Run("postgres", func(t *testing.T) { test(t, ledgertest.Postgres(t)) })
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		test(t, filepath.Join(t.TempDir(), "shop.db"))
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		test(t, ledgertest.Postgres(t))
+	})
 }
 
 // openDB opens the program's own database as a program does, with the tables of the outbox.

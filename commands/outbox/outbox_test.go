@@ -24,10 +24,11 @@ import (
 // Jobs exist for the transactions that committed, in the order of their rows, with the ids that Enqueue
 // returned, and the outbox is empty after that.
 func TestOutboxMovesCommittedRowsInOrder(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, func(t *testing.T, dsn string) {
 		db, service := openDB(t, dsn), verified(t)
 		var want []string
-		n := ledgertest.Size(40, 60, 3000)
+		n := ledgertest.Size(40, 60, 1500)
 		for i := range n {
 			transact(t, db, func(tx *sql.Tx) bool {
 				for part := range 2 {
@@ -262,6 +263,7 @@ func TestOutboxWithPgx(t *testing.T) {
 
 // Payloads of the largest size go through in several steps.
 func TestOutboxMovesLargePayloads(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, func(t *testing.T, dsn string) {
 		db, service := openDB(t, dsn), verified(t)
 		const n = 11

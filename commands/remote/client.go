@@ -149,8 +149,9 @@ func (c *Client) readToken() error {
 		return err
 	}
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		return &commands.InvalidError{Field: "token file", Got: fmt.Sprintf("%s with mode %04o", c.file,
-			info.Mode().Perm()), Allowed: "a file that only its owner can read: chmod 600"}
+		return &commands.InvalidError{Field: "token file", Got: fmt.Sprintf(
+			"%s, which lets other users in (mode %04o)", c.file, info.Mode().Perm()),
+			Allowed: "a file of its owner alone: chmod 600 it"}
 	}
 	if info.Size() > maxToken {
 		return &commands.InvalidError{Field: "token file", Got: fmt.Sprintf("of %d bytes", info.Size()),

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/worker/attemptlog"
 	"jobledger/commands/worker/child"
 	"jobledger/ledger/event"
 	"jobledger/ledger/failpoint"
@@ -148,7 +149,7 @@ func (c *Command) isStopping() bool {
 	}
 }
 
-func (c *Command) logLimit() int64 { return cmp.Or(c.LogLimit, defaultLogLimit) }
+func (c *Command) logLimit() int64 { return cmp.Or(c.LogLimit, attemptlog.DefaultLimit) }
 
 func (c *Command) run(t *task) commands.Command {
 	job := t.current()
@@ -184,13 +185,28 @@ func (c *Command) run(t *task) commands.Command {
 	return c.ending(t, end, c.closeStreams(job, streams[:]), context.Cause(t.ctx))
 }
 
+// capture returns the writers for both streams of an attempt at job.
+func (c *Command) capture(job projection.Job) (streams [2]attemptlog.Capture) {
+	for i := range streams {
+		switch {
+		case c.Private:
+		case c.Logs == "":
+			streams[i] = *attemptlog.New(job.Salt, "", 0)
+		default:
+			path := attemptlog.File(c.Logs, job.ID, job.Attempt, i == 1)
+			streams[i] = *attemptlog.New(job.Salt, path, c.logLimit())
+		}
+	}
+	return streams
+}
+
 // closeStreams returns the sizes and digests of the output. Log files that could not be written do not fail
 // the job.
-func (c *Command) closeStreams(job projection.Job, streams []captured) (o event.Output) {
+func (c *Command) closeStreams(job projection.Job, streams []attemptlog.Capture) (o event.Output) {
 	var errs [2]error
-	var stdout, stderr LoggedStream
-	stdout, errs[0] = streams[0].close()
-	stderr, errs[1] = streams[1].close()
+	var stdout, stderr attemptlog.Stream
+	stdout, errs[0] = streams[0].Close()
+	stderr, errs[1] = streams[1].Close()
 	o = event.Output{
 		StdoutSHA256: stdout.SHA256, StdoutBytes: stdout.Bytes, StdoutKeptSHA256: stdout.KeptSHA256,
 		StderrSHA256: stderr.SHA256, StderrBytes: stderr.Bytes, StderrKeptSHA256: stderr.KeptSHA256,

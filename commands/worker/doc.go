@@ -39,7 +39,8 @@
 // the ends, the heartbeats that are due and the next claims share one transaction.
 //
 // The package does not decide what a job may do next, when it is retried, or whose it is: that is package
-// commands. How a program is started, watched and ended is package child.
+// commands. How a program is started, watched and ended is package child; where its output goes, package
+// attemptlog.
 //
 // # Reading order
 //
@@ -52,6 +53,6 @@
 //   - task.go: one claimed job with its lease; run.go: the goroutines that run tasks
 //   - handler.go: [Handler]; mux.go: [Mux], [Handle], [Middleware] and [RetryBy]
 //   - ends.go: [Error], [Permanent], [Snooze] and [Cancel]; context.go: [JobOf] and [Progress]
-//   - command.go: [Command]; environment.go, logfile.go and exits.go: its variables, log files and exit codes
+//   - command.go: [Command]; environment.go and exits.go: its variables and exit codes
 //   - hooks.go: [Hooks] for metrics
 package worker

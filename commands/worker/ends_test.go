@@ -24,6 +24,7 @@ type badError struct{ text *string }
 func (e badError) Error() string { return *e.text }
 
 func TestErrorsSayHowTheAttemptEnds(t *testing.T) {
+	t.Parallel()
 	cause := errors.New("550 no such user")
 	hour := func(j projection.Job) bool { return time.Until(j.RunAt) > 59*time.Minute }
 	for name, test := range map[string]struct {

@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -34,5 +36,12 @@ func TestCommandInheritsEnvironment(t *testing.T) {
 		if !slices.Equal(env, before) {
 			t.Errorf("%q: it has changed what it was given", tt.only)
 		}
+	}
+}
+
+func TestReasonFitsItsLimit(t *testing.T) {
+	long := fmt.Errorf("a\x00\xff%s", bytes.Repeat([]byte("é"), 1000))
+	if got := reason(long); len(got) > 1024 || len(got) < 1020 || got[:9] != "a\uFFFD\uFFFDé" {
+		t.Errorf("got %d bytes, %q…", len(got), got[:9])
 	}
 }

@@ -69,6 +69,7 @@ func newWorker(s *commands.Service, f worker.HandlerFunc) *worker.Worker {
 }
 
 func TestHandlerReturnDecidesHowTheJobEnds(t *testing.T) {
+	t.Parallel()
 	fail := errors.New("smtp says no")
 	for name, test := range map[string]struct {
 		work  worker.HandlerFunc
@@ -137,6 +138,7 @@ func TestHandlerReturnDecidesHowTheJobEnds(t *testing.T) {
 // A job of three hours keeps its lease of one minute with heartbeats, and no other event is recorded.
 func TestWorkerHeartbeatsKeepLongJob(t *testing.T) {
 	ledgertest.OfSQLite(t)
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		service := &commands.Service{Store: ledgertest.Open(t)}
 		j := one(t, service, commands.Enqueue{})

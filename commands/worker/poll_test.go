@@ -65,6 +65,7 @@ func (w *idleWorker) begins(want time.Time) {
 
 func TestIdleWorkerBeginsAtOnce(t *testing.T) {
 	ledgertest.OfSQLite(t)
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := startIdle(t)
 		for range 3 {
@@ -81,6 +82,7 @@ func TestIdleWorkerBeginsAtOnce(t *testing.T) {
 
 func TestIdleWorkerBeginsWhenJobIsDue(t *testing.T) {
 	ledgertest.OfSQLite(t)
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := startIdle(t)
 		due := time.Now().Add(10 * time.Minute)
@@ -99,6 +101,7 @@ func TestIdleWorkerBeginsWhenJobIsDue(t *testing.T) {
 
 func TestIdleWorkerBeginsWhenQueueIsResumed(t *testing.T) {
 	ledgertest.OfSQLite(t)
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := startIdle(t)
 		if _, err := w.Pause(t.Context(), "cli:test", "mail", ""); err != nil {

@@ -39,6 +39,7 @@ func newSkewed(t testing.TB, path string) *skewed {
 // no job.
 func TestWorkerClockJumpsLoseNoJob(t *testing.T) {
 	ledgertest.OfSQLite(t)
+	t.Parallel()
 	for seed := range uint64(4) {
 		synctest.Test(t, func(t *testing.T) {
 			dice := rand.New(rand.NewPCG(seed, 0))

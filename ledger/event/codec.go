@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"jobledger/ledger/internal/jsonscan"
 )
 
 // fields walks the JSON fields of a body, writing or reading each. There are two forms of the same fields:
@@ -17,11 +19,11 @@ import (
 // one is for people and exports (times are RFC 3339 UTC; every field is there). Both are read alike.
 // Durations are decimal seconds in both.
 type fields struct {
-	out    []byte  // writing: the object so far
-	public bool    // writing: the public form
-	ascii  bool    // writing: every character above U+007F is escaped
-	sparse bool    // writing: from here on the public form too leaves out what is empty
-	in     members // reading
+	out    []byte           // writing: the object so far
+	public bool             // writing: the public form
+	ascii  bool             // writing: every character above U+007F is escaped
+	sparse bool             // writing: from here on the public form too leaves out what is empty
+	in     jsonscan.Members // reading
 	read   bool
 	clone  bool   // reading: the texts must not keep in being what they are part of
 	digest []byte // stored: the bytes of the body's digest, which have a column of their own
@@ -58,9 +60,9 @@ func Decode(k Kind, data string, digest []byte, w *Worker) (Body, error) {
 		return nil, fmt.Errorf("%w: %d", ErrUnknownKind, int(k))
 	}
 	b, process := kinds[k].body(), *w
-	f := fields{read: true, in: inOrder(data), digest: digest}
+	f := fields{read: true, in: jsonscan.InOrder(data), digest: digest}
 	f.decode(b, &process)
-	if f.in.atEnd() && f.err == nil {
+	if f.in.AtEnd() && f.err == nil {
 		*w = process
 		return b, nil
 	}
@@ -89,14 +91,14 @@ func (f *fields) decode(b Body, w *Worker) {
 func reading(data string) fields {
 	f := fields{read: true}
 	if len(data) > 0 {
-		f.err = f.in.split(data)
+		f.err = f.in.Split(data)
 	}
 	return f
 }
 
 // end returns the first error; a field that was not taken is one.
 func (f *fields) end() error {
-	if key, left := f.in.left(); f.err == nil && left {
+	if key, left := f.in.Left(); f.err == nil && left {
 		f.err = fmt.Errorf("unknown field %q, or one that is given twice", key)
 	}
 	return f.err
@@ -114,7 +116,7 @@ func (w *Worker) fields(f *fields) {
 // value.
 func (f *fields) member(key string, empty bool) (raw string, ok bool) {
 	if f.read {
-		raw, ok = f.in.take(key)
+		raw, ok = f.in.Take(key)
 		return raw, ok && raw != "null"
 	}
 	if empty && (!f.public || f.sparse) {
@@ -143,7 +145,7 @@ func (f *fields) text(key string, v *string) {
 	case !f.read:
 		f.out = appendText(f.out, *v, f.ascii)
 	default:
-		s, err := parseText(raw)
+		s, err := jsonscan.Text(raw)
 		if err != nil {
 			f.fail(key, raw, "a string")
 		}
@@ -177,7 +179,7 @@ func (f *fields) int64(key string, v *int64) {
 	case !f.read:
 		f.out = strconv.AppendInt(f.out, *v, 10)
 	default:
-		n, err := parseInt(raw)
+		n, err := jsonscan.Int(raw)
 		if err != nil {
 			f.fail(key, raw, "an integer")
 		}
@@ -200,7 +202,7 @@ func (f *fields) code(key string, v **int) {
 	case !f.read:
 		f.out = strconv.AppendInt(f.out, int64(**v), 10)
 	default:
-		n, err := parseInt(raw)
+		n, err := jsonscan.Int(raw)
 		if err != nil {
 			f.fail(key, raw, "an integer")
 		}
@@ -216,7 +218,7 @@ func (f *fields) number(key string, v **float64) {
 	case !f.read:
 		f.out = strconv.AppendFloat(f.out, **v, 'f', -1, 64)
 	default:
-		x, err := parseFloat(raw)
+		x, err := jsonscan.Float(raw)
 		if err != nil {
 			f.fail(key, raw, "a number")
 		}
@@ -271,7 +273,7 @@ func (f *fields) duration(key string, v *time.Duration) {
 	case !f.read:
 		f.out = appendSeconds(f.out, *v)
 	default:
-		s, err := parseFloat(raw)
+		s, err := jsonscan.Float(raw)
 		if err != nil || math.Abs(s) > maxSeconds {
 			f.fail(key, raw, "seconds")
 			return
@@ -294,7 +296,7 @@ func (f *fields) list(key string, v *[]string) {
 		}
 		f.out = append(f.out, ']')
 	default:
-		list, err := parseList(raw)
+		list, err := jsonscan.List(raw)
 		if err != nil {
 			f.fail(key, raw, "a list of strings")
 		}
@@ -324,7 +326,7 @@ func (f *fields) dict(key string, v *map[string]string) {
 		}
 		f.out = append(f.out, '}')
 	default:
-		dict, err := parseDict(raw)
+		dict, err := jsonscan.Dict(raw)
 		if err != nil {
 			f.fail(key, raw, "an object of strings, each name once")
 		}
@@ -342,3 +344,6 @@ func appendTime(dst []byte, t time.Time) []byte {
 func appendSeconds(dst []byte, d time.Duration) []byte {
 	return strconv.AppendFloat(dst, float64(d.Microseconds())/1e6, 'f', -1, 64)
 }
+
+// maxSeconds is the longest duration, which is also exact to the microsecond as a float64.
+const maxSeconds = 1 << 53 / 1e6

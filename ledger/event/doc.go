@@ -26,5 +26,6 @@
 //	export_line.go  Line: an event with the payload or result that is stored next to it
 //	validate.go     what an event of each kind must and must not have
 //	time.go         how a time is written
-//	parse.go        the JSON scanner
+//
+// Package jsonscan of ledger/internal has the JSON scanner.
 package event

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"jobledger/ledger/internal/jsonscan"
 )
 
 // Line is an event as an export has it: the public form, and on the same line what is stored next to the
@@ -61,9 +63,9 @@ func (l *Line) UnmarshalJSON(text []byte) error {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	all := string(text)
-	f := fields{read: true, in: inOrder(all), clone: true} // an actor's name shall not keep a payload
+	f := fields{read: true, in: jsonscan.InOrder(all), clone: true} // an actor's name shall not keep a payload
 	in, err := readLine(&f)
-	if err != nil || !f.in.atEnd() { // in another order than it is written in, or wrong
+	if err != nil || !f.in.AtEnd() { // in another order than it is written in, or wrong
 		f = reading(all)
 		f.clone = true
 		in, err = readLine(&f)
@@ -167,7 +169,7 @@ func (f *fields) optional(key string, v **string) {
 	if !ok {
 		return
 	}
-	s, err := parseText(raw)
+	s, err := jsonscan.Text(raw)
 	if err != nil {
 		f.fail(key, raw, "a string")
 	}

@@ -3,6 +3,8 @@ package event
 import (
 	"errors"
 	"time"
+
+	"jobledger/ledger/internal/jsonscan"
 )
 
 const publicTime = "2006-01-02T15:04:05.000000Z"
@@ -29,7 +31,7 @@ func FromMicros(us int64) time.Time {
 func parseTime(raw string) (time.Time, error) {
 	var us int64
 	if len(raw) > 0 && raw[0] == '"' {
-		s, err := parseText(raw)
+		s, err := jsonscan.Text(raw)
 		if err != nil {
 			return time.Time{}, err
 		}
@@ -40,7 +42,7 @@ func parseTime(raw string) (time.Time, error) {
 		us = Micros(t)
 	} else {
 		var err error
-		if us, err = parseInt(raw); err != nil {
+		if us, err = jsonscan.Int(raw); err != nil {
 			return time.Time{}, err
 		}
 	}

@@ -53,14 +53,11 @@ func Sample[T any](all []T, n int) (some []T) {
 	return some
 }
 
-// Waiting runs more tests in parallel than there are processors, for packages whose tests mostly wait for a
-// lease, a disk or a server. The flag -parallel overrides it. TestMain calls it before the flags are parsed.
-func Waiting() {
+// Tests mostly wait for a lease, a disk or a server: more of them run in parallel than there are processors.
+// The flag -parallel overrides it.
+func init() {
 	testing.Init()
-	if flag.Parsed() {
-		return
-	}
-	if err := flag.Set("test.parallel", strconv.Itoa(max(6, runtime.GOMAXPROCS(0)))); err != nil {
+	if err := flag.Set("test.parallel", strconv.Itoa(max(8, runtime.GOMAXPROCS(0)))); err != nil {
 		panic(err)
 	}
 }

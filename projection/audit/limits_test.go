@@ -14,6 +14,7 @@ import (
 
 // TestVerifyFindsWrongLimits alters the events and the row of a queue that had limits.
 func TestVerifyFindsWrongLimits(t *testing.T) {
+	t.Parallel()
 	file := recordedHistory(t, "v3limits.jsonl")
 	for name, test := range map[string]struct{ damage, code, detail string }{
 		"nothing": {"SELECT 1", "", ""},
@@ -149,6 +150,7 @@ func TestVerifySinceCountsLiveClaims(t *testing.T) {
 
 // TestVerifyFindsWrongGroups alters the events and the rows of a queue with groups.
 func TestVerifyFindsWrongGroups(t *testing.T) {
+	t.Parallel()
 	file := recordedHistory(t, "v3groups.jsonl")
 	for name, test := range map[string]struct{ damage, code, detail string }{
 		"nothing": {"SELECT 1", "", ""},

@@ -13,6 +13,7 @@ import (
 // An archived event is compared with the events: its range with the one before it, its root with the hash
 // tree, whether there are blocks or not, and from wherever verify begins.
 func TestVerifyArchived(t *testing.T) {
+	t.Parallel()
 	body := func(lo, hi int64, root string) *event.Archived {
 		return &event.Archived{Lo: lo, Hi: hi, Root: root, SHA256: strings.Repeat("0", 64), Bytes: 1,
 			FirstAt: ledgertest.Epoch, LastAt: ledgertest.Epoch}

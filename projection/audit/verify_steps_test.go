@@ -76,6 +76,7 @@ func isAny(err error, targets ...error) bool {
 // TestVerifyStoreNextToWriters verifies in steps of a few events, between which jobs are enqueued, end, are
 // retried and erased. No step leaves a snapshot open, and nothing is found, until a row is altered.
 func TestVerifyStoreNextToWriters(t *testing.T) {
+	t.Parallel()
 	store := ledgertest.Open(t)
 	b := &busy{t: t, random: rand.New(rand.NewPCG(1, 2)), now: ledgertest.Epoch}
 	store.Now = func() time.Time { return b.now }

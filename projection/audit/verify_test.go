@@ -146,6 +146,7 @@ const (
 )
 
 func TestVerifyFinds(t *testing.T) {
+	t.Parallel()
 	file := recorded(t)
 	one := func(code string) []string { return []string{code} }
 	for _, test := range []struct {
@@ -314,6 +315,7 @@ func TestVerifyFindsMissingGuards(t *testing.T) {
 // TestVerifyNamesEachDamagedColumn alters each column of the row of a running job, of an ended one, and of a
 // queued one.
 func TestVerifyNamesEachDamagedColumn(t *testing.T) {
+	t.Parallel()
 	file := recorded(t)
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	if err := os.WriteFile(path, file, 0o600); err != nil {
@@ -421,6 +423,7 @@ func damager(t *testing.T, s *ledger.Store) func(statement string) error {
 
 // TestRebuildRepairsAnyDamage: a rebuild restores the fold of the events, whatever damage the tables have.
 func TestRebuildRepairsAnyDamage(t *testing.T) {
+	t.Parallel()
 	s := ledgertest.Open(t)
 	historytest.Record(t, s, historytest.Read(t, "v1.jsonl"))
 	want, damage := dump(t, s), damager(t, s)

@@ -26,14 +26,14 @@ import (
 // In the first part anything may fail. Then the faults end, and every job that can end must end.
 var (
 	simSeed  = flag.Uint64("seed", 0, "run this one seed of the simulation and print what happens")
-	simSeeds = flag.Int("seeds", 0, "seeds of the simulation; default 20, with -short 20, with -long 200")
+	simSeeds = flag.Int("seeds", 0, "seeds of the simulation; default 20, with -short 20, with -long 120")
 )
 
 func simulations() int {
 	if *simSeeds > 0 {
 		return *simSeeds
 	}
-	return ledgertest.Size(20, 15, 200)
+	return ledgertest.Size(20, 15, 120)
 }
 
 func TestSimulation(t *testing.T) {

@@ -36,7 +36,6 @@ func TestMain(m *testing.M) {
 		}
 	}
 	ledgertest.DefaultSignals()
-	ledgertest.Waiting()
 	os.Exit(m.Run())
 }
 

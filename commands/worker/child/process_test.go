@@ -77,6 +77,7 @@ func TestStartErrors(t *testing.T) {
 }
 
 func TestStartIsBoundedByContext(t *testing.T) {
+	t.Parallel()
 	spec := shell("exit 0")
 	spec.Supervisor = []string{"/bin/sleep", "1"} // a program that supervises nothing
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

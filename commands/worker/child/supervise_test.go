@@ -202,14 +202,14 @@ func TestSuperviseWhileWorkerFrozen(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pids")
 	started := time.Now()
 	script := fmt.Sprintf("trap '' TERM; echo $$ >%s; sleep 120", file)
-	worker := startStarter(t, script, 6*time.Second, 8*time.Second)
+	worker := startStarter(t, script, 4*time.Second, 5*time.Second)
 	pids := pidsIn(t, file, 1)
 	worker.Process.Signal(unix.SIGSTOP)
 	if !alive(pids[0]) {
 		t.Fatal("the child ended before its worker froze")
 	}
 	wantGone(t, 40*time.Second, pids)
-	if d := time.Since(started); d < 8*time.Second {
+	if d := time.Since(started); d < 5*time.Second {
 		t.Errorf("it was killed after %v", d)
 	}
 }
@@ -228,6 +228,7 @@ func TestProcessReportsKilledSupervisor(t *testing.T) {
 }
 
 func TestSuperviseIgnoresServiceSignals(t *testing.T) {
+	t.Parallel()
 	c := start(t, shell("sleep 0.3; exit 6"))
 	for _, sig := range []os.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP} {
 		c.supervisor.Signal(sig)

@@ -13,6 +13,6 @@
 //   - engine.go, conn.go, bulk.go, errors.go: transactions, statements and errors
 //   - notify.go: waking up after commits of other processes
 //   - schema.go, maintain.go, compact.go: checks, repair, copies, checkpoints
-//   - inspect.go, lockholders*.go, filesystem*.go, diagnose*.go: what doctor and error texts need
+//   - inspect.go, filesystem*.go, diagnose*.go: what doctor and error texts need
 //   - sidecar*.go, filelock*.go, replace.go: -wal and -shm files, and the exchange of a ledger's file
 package sqlite

@@ -156,10 +156,10 @@ func (f *Engine) migrate(ctx context.Context, conn *sql.Conn, steps []schema.Mig
 	return err
 }
 
-// markWAL writes into the header of the database, in the transaction of conn, that it is in WAL mode. SQLite has
-// written that before, with one exception: the power failed while it did, its rollback journal takes the header
-// back, and the -wal file is there already. Then SQLite works in WAL mode because of that file alone, and
-// checkStrayWAL would take the file for one of another database.
+// markWAL writes into the header of the database, in the transaction of conn, that it is in WAL mode. SQLite
+// has written that before, with one exception: the power failed while it did, its rollback journal takes the
+// header back, and the -wal file is there already. Then SQLite works in WAL mode because of that file alone,
+// and checkStrayWAL would take the file for one of another database.
 func markWAL(ctx context.Context, conn *sql.Conn) error {
 	var page []byte
 	err := conn.QueryRowContext(ctx, `SELECT data FROM sqlite_dbpage WHERE pgno = 1`).Scan(&page)

@@ -23,7 +23,7 @@ import (
 )
 
 var (
-	cutsFlag = flag.Int("cuts", 0, "power cuts of all tests; default 150, with -short 50, with -long 2000")
+	cutsFlag = flag.Int("cuts", 0, "power cuts of all tests; default 30, with -long 1200")
 	seedFlag = flag.Uint64("seed", 0, "of the workloads and of the cuts; default random")
 	keepFlag = flag.String("keep", "", "folder for the files of the cuts that fail")
 )
@@ -32,7 +32,7 @@ func cuts() int {
 	if *cutsFlag > 0 {
 		return *cutsFlag
 	}
-	return ledgertest.Size(50, 50, 2000)
+	return ledgertest.Size(30, 30, 1200)
 }
 
 // seed returns the seed and logs it, so that the run can be repeated. It does not determine how the commands

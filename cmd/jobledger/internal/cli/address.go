@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/commands/worker"
+	"jobledger/commands/worker/attemptlog"
 	"jobledger/ledger"
 )
 
@@ -78,7 +78,7 @@ var errNoHome = errors.New("neither XDG_STATE_HOME nor HOME is set")
 // in the user's state folder for a ledger in PostgreSQL.
 func LogFolder(path string) (string, error) {
 	if !ledger.IsServerAddress(path) {
-		return worker.LogFolder(path), nil
+		return attemptlog.Folder(path), nil
 	}
 	state, err := StateFolder()
 	if err != nil {

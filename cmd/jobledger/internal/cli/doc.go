@@ -15,7 +15,8 @@
 //   - args.go, flags.go, parser.go: the command line, and kinds of flags
 //   - when.go, asof.go: flags for times and durations
 //   - exit.go: exit codes and hints, one table for all verbs
-//   - open.go, address.go: the ledger of --db, jobs by the beginning of their id, folders and addresses
+//   - open.go, address.go, archive.go: the ledger of --db, jobs by the beginning of their id, folders and
+//     addresses
 //   - print.go, table.go, progress.go, watch.go: output
 //   - help.go, topics.go, man.go, complete.go: help, documentation, the manual page, completion
 //   - input.go, reader_unix.go, systemd.go, gc.go: standard input, closed pipes, the service manager, memory

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"os"
 
-	"jobledger/commands/worker"
+	"jobledger/commands/worker/attemptlog"
 	"jobledger/ledger"
 )
 
@@ -36,7 +36,7 @@ func (d *demo) makeRoom(ctx context.Context) error {
 			return err
 		}
 	}
-	return os.RemoveAll(worker.LogFolder(d.DB))
+	return os.RemoveAll(attemptlog.Folder(d.DB))
 }
 
 // checkServer makes sure that a ledger in PostgreSQL has no events. A demo removes nothing on a server.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/commands/worker"
+	"jobledger/commands/worker/attemptlog"
 	"jobledger/ledger"
 )
 
@@ -172,7 +172,7 @@ func (d *examination) examineFile(ctx context.Context) (err error) {
 		d.real = real
 	}
 	if d.logs == "" {
-		d.logs = worker.LogFolder(d.Ledger)
+		d.logs = attemptlog.Folder(d.Ledger)
 	}
 	// Before SQLite opens it: run by root, SQLite gives the -wal and -shm files back to the ledger's owner.
 	if info, err := os.Stat(d.real); err == nil && info.Mode().IsRegular() {

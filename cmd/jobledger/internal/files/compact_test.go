@@ -14,6 +14,7 @@ import (
 
 // The ledger of an older program cannot shrink, and has free pages.
 func TestCompactShrinksOldLedger(t *testing.T) {
+	t.Parallel()
 	path, store := newLedger(t)
 	if err := store.Close(); err != nil {
 		t.Fatal(err)

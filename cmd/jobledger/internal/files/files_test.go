@@ -109,6 +109,7 @@ func wantFiles(t *testing.T, path string, want ...string) {
 const fourEvents = "enqueued enqueued claimed succeeded"
 
 func TestBackupThenRestore(t *testing.T) {
+	t.Parallel()
 	path, store := newLedger(t)
 	backup := filepath.Join(t.TempDir(), "jobs.bak")
 	copied, err := files.Backup(t.Context(), store, backup)
@@ -259,6 +260,7 @@ func TestImportErrors(t *testing.T) {
 }
 
 func TestReplayUntilAPos(t *testing.T) {
+	t.Parallel()
 	_, store := newLedger(t)
 	folder := t.TempDir()
 	for until, want := range map[int64]string{

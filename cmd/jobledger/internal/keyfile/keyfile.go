@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"strings"
 
+	"jobledger/cmd/jobledger/internal/ownerfile"
 	"jobledger/ledger/proof"
 )
 
@@ -25,15 +25,15 @@ const maxKey = 4096
 // Private returns the private key in the file at path. Errors: ErrReadable if users other than its owner may
 // read the file; those of the file; one that says that it holds no private key.
 func Private(path string) (string, error) {
-	text, mode, err := read(path)
+	text, info, err := read(path)
 	if err != nil {
 		return "", err
 	}
 	if _, err := proof.PublicKey(text); err != nil {
 		return "", fmt.Errorf("%s holds no private key; 'jobledger seal keygen' makes one", path)
 	}
-	if open := mode.Perm() & 0o077; open != 0 && runtime.GOOS != "windows" {
-		return "", fmt.Errorf("%w: %s has mode %04o; 'chmod 600' its file", ErrReadable, path, mode.Perm())
+	if err := ownerfile.Check(path, info); err != nil {
+		return "", fmt.Errorf("%w: %w", ErrReadable, err)
 	}
 	return text, nil
 }
@@ -76,17 +76,17 @@ func Write(path, private string) error {
 	return nil
 }
 
-// read returns the text in the file at path, without space around it, and the mode of that file.
-func read(path string) (text string, mode os.FileMode, err error) {
+// read returns the text in the file at path, without space around it, and what the system says of that file.
+func read(path string) (text string, info os.FileInfo, err error) {
 	file, err := os.Open(path) // #nosec G304 -- the user's file
 	if err != nil {
-		return "", 0, err
+		return "", nil, err
 	}
 	defer file.Close()
-	info, err := file.Stat()
+	info, err = file.Stat()
 	if err != nil {
-		return "", 0, err
+		return "", nil, err
 	}
 	b, err := io.ReadAll(io.LimitReader(file, maxKey))
-	return string(bytes.TrimSpace(b)), info.Mode(), err
+	return string(bytes.TrimSpace(b)), info, err
 }

@@ -14,7 +14,7 @@ import (
 	"slices"
 
 	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/commands/worker"
+	"jobledger/commands/worker/attemptlog"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection/audit"
@@ -49,7 +49,7 @@ const maxFindings = 1000
 type stream struct {
 	event   event.Event
 	stderr  bool
-	logged  worker.LoggedStream
+	logged  attemptlog.Stream
 	salt    []byte
 	path    string
 	present bool // there is a file
@@ -121,10 +121,10 @@ func read(ctx context.Context, tx *ledger.Tx, folder string, f ledger.Filter,
 		n, pos = n+1, e.Pos
 		o := OutputOf(e)
 		for _, stderr := range []bool{false, true} {
-			logged := worker.StreamOf(o, stderr)
+			logged := attemptlog.StreamOf(o, stderr)
 			if logged.SHA256 != "" {
 				streams = append(streams, stream{event: e, stderr: stderr, logged: logged,
-					path: worker.LogFile(folder, e.Job, e.Attempt, stderr)})
+					path: attemptlog.File(folder, e.Job, e.Attempt, stderr)})
 			}
 		}
 	}
@@ -192,15 +192,15 @@ func (r *Report) add(s stream) error {
 		return err
 	}
 	switch state {
-	case worker.LogUnchecked:
+	case attemptlog.Unchecked:
 		r.Erased++
 		return nil
-	case worker.LogSizeOnly:
+	case attemptlog.SizeOnly:
 		r.SizeOnly++
 		return nil
-	case worker.LogCut:
+	case attemptlog.Cut:
 		r.Cut++
-	case worker.LogDiffers:
+	case attemptlog.Differs:
 		r.Differing++
 		if len(r.Findings) < maxFindings {
 			r.Findings = append(r.Findings, s.finding(info.Size()))

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"jobledger/commands"
-	"jobledger/commands/worker"
+	"jobledger/commands/worker/attemptlog"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
@@ -36,7 +36,7 @@ func ended(t *testing.T, n int) (s *commands.Service, folder string, jobs []proj
 			text := textOf(j.ID)
 			ops = append(ops, commands.Op{Job: j, Command: commands.Succeed{Token: j.Token,
 				Output: event.Output{StdoutSHA256: ledger.Digest(j.Salt, text), StdoutBytes: int64(len(text))}}})
-			write(t, worker.LogFile(folder, j.ID, 1, false), text)
+			write(t, attemptlog.File(folder, j.ID, 1, false), text)
 		}
 		if _, err := s.ApplyBatch(t.Context(), "worker:w1", ops); err != nil {
 			t.Fatal(err)
@@ -62,9 +62,9 @@ func TestCheckReadsEveryPage(t *testing.T) {
 	const n = 2*page + 1
 	s, folder, jobs := ended(t, n)
 	for _, i := range []int{0, page, n - 1} {
-		write(t, worker.LogFile(folder, jobs[i].ID, 1, false), textOf(jobs[1].ID))
+		write(t, attemptlog.File(folder, jobs[i].ID, 1, false), textOf(jobs[1].ID))
 	}
-	if err := os.Remove(worker.LogFile(folder, jobs[page+1].ID, 1, false)); err != nil {
+	if err := os.Remove(attemptlog.File(folder, jobs[page+1].ID, 1, false)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Apply(t.Context(), "cli:test", jobs[2].ID, commands.Erase{Reason: "r"}); err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/logcheck"
-	"jobledger/commands/worker"
+	"jobledger/commands/worker/attemptlog"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -35,16 +35,16 @@ func (o Output) Stream() string {
 // Checked is a file and what the event at the end of its attempt says.
 type Checked struct {
 	Size   int64 // of the file, or of as much as was read
-	Logged worker.LoggedStream
-	State  worker.LogState
+	Logged attemptlog.Stream
+	State  attemptlog.State
 }
 
 // Logged returns what the event at the end of the attempt says, and the job's salt.
-func (o Output) Logged(ctx context.Context, store *ledger.Store) (logged worker.LoggedStream, salt []byte,
+func (o Output) Logged(ctx context.Context, store *ledger.Store) (logged attemptlog.Stream, salt []byte,
 	err error) {
 	err = store.Read(ctx, func(tx *ledger.Tx) error {
 		end, err := logcheck.End(ctx, tx, o.Job.N, o.Attempt)
-		if logged = worker.StreamOf(end, o.Stderr); err != nil || logged.SHA256 == "" {
+		if logged = attemptlog.StreamOf(end, o.Stderr); err != nil || logged.SHA256 == "" {
 			return err
 		}
 		salt, _, _, err = tx.Body(ctx, o.Job.N)

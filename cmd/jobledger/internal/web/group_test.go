@@ -18,6 +18,7 @@ import (
 // Calls of many goroutines share requests, and each has an outcome of its own, also where the request that
 // they share is refused because of one of them.
 func TestCallsThatShareRequestsHaveTheirOwnOutcomes(t *testing.T) {
+	t.Parallel()
 	s := serve(t, "127.0.0.1:0")
 	token := strings.TrimPrefix(s.create("p", []string{"q"}, access.Enqueue), "Bearer ")
 	client, err := remote.New(remote.Config{URL: s.base, Token: token})

@@ -19,6 +19,7 @@ import (
 )
 
 func TestSlowClientHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
 	s := serve(t, "127.0.0.1:0")
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.base, "http://"))
 	if err != nil {
@@ -38,6 +39,7 @@ func TestSlowClientHoldsUpNoOther(t *testing.T) {
 
 // TestHeadersAreLimited sends more than a server that closes the connection may let it send.
 func TestHeadersAreLimited(t *testing.T) {
+	t.Parallel()
 	s := serve(t, "127.0.0.1:0")
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.base+"/healthz", nil)
 	if err != nil {

@@ -63,6 +63,7 @@ func TestMonitoringNamesMetricsThatExist(t *testing.T) {
 }
 
 func TestAlertsFireAsTheirTestsSay(t *testing.T) {
+	t.Parallel()
 	tool, err := exec.LookPath("promtool")
 	if err != nil && os.Getenv("CI") != "true" {
 		t.Skip("promtool is not installed") // in CI that is a failure

@@ -66,6 +66,7 @@ func (s *served) create(name string, queues []string, scopes ...access.Scope) (h
 // TestRightsOfEveryRoute walks every route with every kind of credential: none, a session, tokens with each
 // scope alone, with all, for another queue, and a token next to the cookie of a session.
 func TestRightsOfEveryRoute(t *testing.T) {
+	t.Parallel()
 	s := serve(t, "127.0.0.1:0")
 	cookie, _ := s.login()
 	tokens := map[access.Scope]string{}

@@ -57,6 +57,7 @@ func writeCertificate(t *testing.T, folder string, serial int64, names ...string
 }
 
 func TestTLSIsForItsHostsAndReloaded(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	cert, key := writeCertificate(t, folder, 1, "jobs.example.com", "localhost")
 	certificate, err := door.LoadCertificate(cert, key, t.Logf)

@@ -65,6 +65,7 @@ func (s *served) remote(name string, scopes ...access.Scope) *remote.Client {
 const jsonKind = "application/json"
 
 func TestRequestsOfProducersAndWorkersAreChecked(t *testing.T) {
+	t.Parallel()
 	s := serve(t, "127.0.0.1:0")
 	token := s.create("all", []string{"*"}, access.Enqueue, access.Work)
 	mail := s.create("mail", []string{"mail", "img-*"}, access.Enqueue, access.Work)

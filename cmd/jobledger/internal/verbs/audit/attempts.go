@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/layout"
@@ -21,7 +22,7 @@ var outcomes = []string{"succeeded", "failed", "released", "reclaimed", "cancell
 
 // Attempts lists claims: who worked on what, from when to when.
 func (p *Verbs) Attempts() cli.Verb {
-	return p.WithArchive(cli.Verb{
+	return archived.With(p.Program, cli.Verb{
 		Name: "attempts", Group: cli.GroupAudit, Usage: "list claims: who worked on which job, from when to when",
 		About: "A line for each claim, the oldest first. --from and --to select the claims that were live at " +
 			"some time in between, ends included: one that began before and one that has not ended are among them. " +

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/ledger"
@@ -13,7 +14,7 @@ import (
 
 // Diff shows what an incident did, by what was before and what was after it.
 func (p *Verbs) Diff() cli.Verb {
-	return p.WithArchive(cli.Verb{
+	return archived.With(p.Program, cli.Verb{
 		Name: "diff", Group: cli.GroupAudit, Usage: "show what changed between two moments",
 		About: "How many jobs were in one state at --from (left) and in another at --to (above); – is not " +
 			"enqueued yet. Jobs to which nothing happened in between are not counted. Below stand the oldest jobs " +

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/await"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/export"
@@ -20,7 +21,7 @@ import (
 
 // Events reads the ledger itself.
 func (p *Verbs) Events() cli.Verb {
-	return p.WithArchive(cli.Verb{
+	return archived.With(p.Program, cli.Verb{
 		Name: "events", Group: cli.GroupAudit, Usage: "list events, the oldest first",
 		About: "--from and --to include the moment that they name; a moment is a time or a place in the ledger, " +
 			"pos:N. --kind may be repeated. To page through a long ledger, give the pos of the last event seen to " +

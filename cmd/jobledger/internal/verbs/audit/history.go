@@ -3,6 +3,7 @@ package audit
 import (
 	"errors"
 
+	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/historytext"
 	"jobledger/cmd/jobledger/internal/jobref"
@@ -14,7 +15,7 @@ import (
 
 // History answers "what happened to this job, when, and who did it".
 func (p *Verbs) History() cli.Verb {
-	return p.WithArchive(jobref.Verb(cli.Verb{
+	return archived.With(p.Program, jobref.Verb(cli.Verb{
 		Name: "history", Group: cli.GroupAudit, Usage: "show what happened to a job, event by event",
 		About: "Each line says when, how long after the event before, what happened, to which state that led, " +
 			"and who did it. A write that was refused, because its lease was lost or the job had ended, reads " +

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/buildinfo"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/export"
@@ -17,7 +18,7 @@ import (
 
 // Incident collects what a post-mortem needs.
 func (p *Verbs) Incident() cli.Verb {
-	return p.WithArchive(cli.Verb{
+	return archived.With(p.Program, cli.Verb{
 		Name: "incident", Group: cli.GroupAudit,
 		Usage: "write a folder with everything about a window of time, for a post-mortem",
 		About: "DIR gets report.md (lost workers, reclaims, refused writes, failures by code, what operators " +

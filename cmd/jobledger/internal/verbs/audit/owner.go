@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/layout"
@@ -11,7 +12,7 @@ import (
 
 // Owner answers "who had this job when it happened".
 func (p *Verbs) Owner() cli.Verb {
-	return p.WithArchive(jobref.Verb(cli.Verb{
+	return archived.With(p.Program, jobref.Verb(cli.Verb{
 		Name: "owner", Group: cli.GroupAudit, Usage: "show who held a job at a moment",
 		About: "A claim holds from the moment of its event claimed until right before that of its end. A lease " +
 			"that had run out held on until another process reclaimed the job, so its worker counts as the owner " +

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/jobfilter"
@@ -20,7 +21,7 @@ func (p *Verbs) Report() cli.Verb {
 	for _, r := range report.All {
 		about += r.Name + ": " + r.Answers + ".\n"
 	}
-	return p.WithArchive(cli.Verb{
+	return archived.With(p.Program, cli.Verb{
 		Name: "report", Group: cli.GroupAudit, Usage: "answer a question about a window of time",
 		About: about + "--from and --to include the moment that they name, a time or pos:N; without them it is " +
 			"the whole ledger. With --json a row is an object on a line, durations in seconds; with --csv " +

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/historytext"
 	"jobledger/cmd/jobledger/internal/jobverb"
@@ -53,7 +54,7 @@ func (p *Verbs) Archive() cli.Verb {
 			&cli.StringFlag{Name: "policy",
 				Usage: "from now on: `WHAT` is 'older-than D', 'older-than D, keep-failed D' or off"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "only say what would be archived"},
-			cli.ArchiveFlag(),
+			archived.Flag(),
 			jobverb.ReasonFlag(),
 		},
 		Examples: []cli.Example{

@@ -1,6 +1,7 @@
 package maintain
 
 import (
+	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/jobfilter"
@@ -10,7 +11,7 @@ import (
 
 // Export writes the history for other programs.
 func (p *Verbs) Export() cli.Verb {
-	return p.WithArchive(cli.Verb{
+	return archived.With(p.Program, cli.Verb{
 		Name: "export", Group: cli.GroupLedger,
 		Usage: "write the history as JSON lines, CSV or a trace to standard output",
 		About: "jsonl: an event a line, as 'events --json' has it, with the bytes of its payload or result " +

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/files"
@@ -24,7 +25,7 @@ import (
 
 // Replay copies the ledger as it was at an earlier moment.
 func (p *Verbs) Replay() cli.Verb {
-	return p.WithArchive(cli.Verb{
+	return archived.With(p.Program, cli.Verb{
 		Name: "replay", Group: cli.GroupLedger, Usage: "make a copy of the ledger as it was at some moment",
 		About: "The copy holds the events up to that moment and the jobs they add up to; every command works on " +
 			"it. The ledger itself is only read, and no code of yours is run. A time stands for the last event that " +

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/jobverb"
@@ -92,7 +93,7 @@ func (p *Verbs) erase(c *cli.Context) error {
 // there.
 func (p *Verbs) eraseArchived(c *cli.Context, service *commands.Service, id string, err error,
 	done func(_, after projection.Job)) error {
-	j, err := cli.ArchivedJob(c.Context, service, id, err)
+	j, err := archived.Job(c.Context, service, id, err)
 	if err != nil {
 		return err
 	}

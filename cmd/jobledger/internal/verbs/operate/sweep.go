@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/await"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
@@ -53,7 +54,7 @@ func (p *Verbs) sweep(c *cli.Context) error {
 	defer service.Store.Close()
 	sweeper := &commands.Sweeper{Service: service, Batch: c.Int("batch"), SealStep: -1,
 		Actor: p.ActorAs("sweeper:" + strings.TrimPrefix(p.DefaultActor(), "cli:"))}
-	keeper := cli.ArchiveKeeper(service, sweeper.Actor)
+	keeper := archived.Keeper(service, sweeper.Actor)
 	sweeper.Also = keeper.Step
 	if grace, given := cli.DurationValue(c, "grace"); given {
 		sweeper.Grace = &grace

@@ -7,6 +7,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/commands"
@@ -40,7 +41,7 @@ func readDependencies(c *cli.Context, service *commands.Service, e *commands.Enq
 			} else {
 				j, err := jobref.Ref{ID: ref}.Read(c.Context, service)
 				if errors.Is(err, commands.ErrNoJob) {
-					j, err = cli.ArchivedJob(c.Context, service, ref, err)
+					j, err = archived.Job(c.Context, service, ref, err)
 				}
 				if d.Job = j.ID; err != nil {
 					return err

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobfilter"
 	"jobledger/cmd/jobledger/internal/jobref"
@@ -16,7 +17,7 @@ import (
 
 // List finds jobs.
 func (p *Verbs) List() cli.Verb {
-	return p.WithArchive(cli.Verb{
+	return archived.With(p.Program, cli.Verb{
 		Name: "list", Group: cli.GroupSee, Usage: "list jobs, the newest first",
 		About: "Jobs of all states, without payload and result; 'show' has these. FAILS is how many attempts " +
 			"failed, of how many allowed. --state, --queue and --tag may be repeated: any of the states and " +

@@ -8,13 +8,14 @@ import (
 	"math"
 	"os"
 
+	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/logfile"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/commands/remote/wire"
-	"jobledger/commands/worker"
+	"jobledger/commands/worker/attemptlog"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection/status"
@@ -66,9 +67,9 @@ func (p *Verbs) logs(c *cli.Context) error {
 	defer service.Store.Close()
 	o := logfile.Output{Attempt: c.Int("attempt"), Stderr: c.Bool("stderr")}
 	o.Job, err = ref.Read(c.Context, service)
-	archived := errors.Is(err, commands.ErrNoJob)
-	if archived {
-		o.Job, err = cli.ArchivedJob(c.Context, service, ref.ID, err)
+	left := errors.Is(err, commands.ErrNoJob)
+	if left {
+		o.Job, err = archived.Job(c.Context, service, ref.ID, err)
 	}
 	if err != nil {
 		return err
@@ -85,15 +86,15 @@ func (p *Verbs) logs(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	o.Path = worker.LogFile(folder, o.Job.ID, o.Attempt, o.Stderr)
+	o.Path = attemptlog.File(folder, o.Job.ID, o.Attempt, o.Stderr)
 	var checked logfile.Checked
-	if c.Bool("follow") && !archived {
+	if c.Bool("follow") && !left {
 		checked, err = o.Follow(c.Context, service.Store, p.printNew)
 	} else {
 		checked, err = p.printOutput(c.Context, service, o)
 	}
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && archived:
+	case errors.Is(err, fs.ErrNotExist) && left:
 		return cli.WithHint(cli.Exitf(cli.ExitNothing, "there is no %s of attempt %d of job %s, which is archived",
 			o.Stream(), o.Attempt, o.Job.ID), "'archive --logs remove', or 'logs remove' in the policy, removes it "+
 			"with the job; 'jobledger history %s' has its digest", o.Job.ID)
@@ -101,7 +102,7 @@ func (p *Verbs) logs(c *cli.Context) error {
 		return p.noOutput(c.Context, service, o)
 	case err != nil:
 		return err
-	case checked.State == worker.LogDiffers:
+	case checked.State == attemptlog.Differs:
 		return differs(o, checked)
 	}
 	return nil
@@ -197,7 +198,7 @@ func (p *Verbs) nothing(o logfile.Output) error {
 }
 
 // outputJSON is o as --json prints it.
-func outputJSON(o logfile.Output, text []byte, state worker.LogState) any {
+func outputJSON(o logfile.Output, text []byte, state attemptlog.State) any {
 	out := struct {
 		Job        event.JobID `json:"job"`
 		Attempt    int         `json:"attempt"`

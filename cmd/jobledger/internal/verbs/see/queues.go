@@ -1,6 +1,7 @@
 package see
 
 import (
+	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
@@ -11,7 +12,7 @@ import (
 
 // Queues answers which queues are or were paused.
 func (p *Verbs) Queues() cli.Verb {
-	return p.WithArchive(cli.Verb{
+	return archived.With(p.Program, cli.Verb{
 		Name: "queues", Group: cli.GroupSee, Usage: "show which queues are paused, by whom, since when and why",
 		About: "Every queue that has or had jobs, or was ever paused; --paused shows only those that are paused. " +
 			"SINCE and BY are of the last pause or resume. With --as-of it is how things were at that moment, " +

@@ -3,6 +3,7 @@ package see
 import (
 	"time"
 
+	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/layout"
@@ -13,7 +14,7 @@ import (
 
 // Show shows all there is to know about one job now.
 func (p *Verbs) Show() cli.Verb {
-	return p.WithArchive(jobref.Verb(cli.Verb{
+	return archived.With(p.Program, jobref.Verb(cli.Verb{
 		Name: "show", Group: cli.GroupSee, Usage: "show a job with its payload and result",
 		About: "With --json the job is the first line, and its events follow, one a line." + cli.AboutAsOf,
 		Args:  "JOB", MinArgs: 1, MaxArgs: 1,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
@@ -15,7 +16,7 @@ import (
 
 // Status is the first thing to look at when something is wrong.
 func (p *Verbs) Status() cli.Verb {
-	return p.WithArchive(cli.Verb{
+	return archived.With(p.Program, cli.Verb{
 		Name: "status", Group: cli.GroupSee, Usage: "show how things stand in every queue",
 		About: "READY jobs could be claimed now, and OLDEST is how long the first of them has been waiting; " +
 			"LATER are those whose time has not come. Below the table stands what may need attention: paused " +

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/render"
@@ -14,7 +15,7 @@ import (
 
 // Why answers "why does nothing happen to this job".
 func (p *Verbs) Why() cli.Verb {
-	return p.WithArchive(jobref.Verb(cli.Verb{
+	return archived.With(p.Program, jobref.Verb(cli.Verb{
 		Name: "why", Group: cli.GroupSee, Usage: "explain why a job is in its state",
 		About: "What a queued job waits for: its time, a paused queue, its turn, or a worker that may take it; " +
 			"who holds one that is running, and for how long yet; how one that has ended came to its end. Workers " +

@@ -1,6 +1,7 @@
 package see
 
 import (
+	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/ledger"
@@ -9,7 +10,7 @@ import (
 
 // Workers answers who is alive.
 func (p *Verbs) Workers() cli.Verb {
-	return p.WithArchive(cli.Verb{
+	return archived.With(p.Program, cli.Verb{
 		Name: "workers", Group: cli.GroupSee, Usage: "show the worker processes and what they hold",
 		About: "A worker is working, or idle, or silent: it shows no sign of life, and it did not report its " +
 			"stop. A claimer that is no worker process is known by its " +

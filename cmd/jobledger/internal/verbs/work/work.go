@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobcmd"
 	"jobledger/cmd/jobledger/internal/jobref"
@@ -128,7 +129,7 @@ func (p *Verbs) work(c *cli.Context, command *worker.Command) error {
 	}
 	w := p.newWorker(c, command, request)
 	w.Service = service
-	w.Also = cli.ArchiveKeeper(service, "sweeper:"+request.Worker.Name).Step
+	w.Also = archived.Keeper(service, "sweeper:"+request.Worker.Name).Step
 	guard := witnessGuard(p, service.Store)
 	return p.runWorker(c, w, notify, guard)
 }

@@ -11,11 +11,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/ownerfile"
 	"jobledger/commands"
 	"jobledger/ledger/event"
 )
@@ -181,10 +181,10 @@ func torn(f *os.File) bool {
 // checkMode returns an error if other users may read or write the file.
 func checkMode(f *os.File) error {
 	info, err := f.Stat()
-	if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		err = fmt.Errorf("%s lets other users in (mode %04o): chmod 600 it", f.Name(), info.Mode().Perm())
+	if err != nil {
+		return err
 	}
-	return err
+	return ownerfile.Check(f.Name(), info)
 }
 
 // read returns the grants of the file at path, the oldest first; none where there is no file.

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/ownerfile"
 )
 
 // unixPrefix begins the address of a Unix socket.
@@ -53,7 +54,7 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	if err != nil {
 		return nil, cli.Exitf(cli.ExitUsage, "listen at %s: %w", path, err)
 	}
-	if folder.Mode().Perm()&0o077 != 0 {
+	if ownerfile.OpenToOthers(folder) {
 		return nil, cli.WithHint(
 			cli.Usagef("--listen: the folder of %s lets other users in (mode %04o)", path, folder.Mode().Perm()),
 			"make a folder for it: mkdir -m 700 %s", cli.ProgramName+".run")

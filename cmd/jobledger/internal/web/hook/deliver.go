@@ -16,10 +16,11 @@ import (
 
 // A receiver that does not answer well is left alone for a while, and then gets one request.
 const (
-	firstRest   = time.Second
 	longestRest = 5 * time.Minute
 	deadAfter   = 10 // failures without a success: a delivery that then fails for good pauses the queue
 )
+
+var firstRest = time.Second // tests shorten it
 
 // drainFor is how long a request under way may take when the dispatcher ends.
 const drainFor = 5 * time.Second

@@ -7,12 +7,12 @@ import (
 	"io/fs"
 	"net/netip"
 	"os"
-	"runtime"
 	"slices"
 	"time"
 
 	"github.com/oklog/ulid/v2"
 
+	"jobledger/cmd/jobledger/internal/ownerfile"
 	"jobledger/commands"
 )
 
@@ -139,8 +139,8 @@ func readPrivate(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("%s lets other users in (mode %04o): chmod 600 it", path, info.Mode().Perm())
+	if err := ownerfile.Check(path, info); err != nil {
+		return nil, err
 	}
 	return os.ReadFile(path) // #nosec G304 -- next to the ledger
 }

@@ -25,6 +25,9 @@ import (
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
+// In these tests, what is refused is soon sent again.
+func init() { backoff.Min, firstRest = 100*time.Millisecond, 100*time.Millisecond }
+
 // site is a ledger, a receiver on the loopback interface, and a webhook between them.
 type site struct {
 	*commandstest.Scenario
@@ -339,6 +342,7 @@ func TestWebhookStartsAtItsPlace(t *testing.T) {
 
 // What waits for a receiver that is paused is bounded: the events after that are read when there is room.
 func TestWebhookWaitingIsBounded(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, func(*Endpoint) {})
 	if _, err := s.Pause(t.Context(), "cli:test", "webhook.crm", "they migrate"); err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package worker
+package attemptlog
 
 import (
 	"encoding/hex"
@@ -8,56 +8,56 @@ import (
 	"jobledger/ledger/event"
 )
 
-// LoggedStream is what the event at the end of an attempt says of one stream of its command.
-type LoggedStream struct {
+// Stream is what the event at the end of an attempt says of one stream of its command.
+type Stream struct {
 	SHA256     string // of all that was written; "": nothing, or nothing was to be recorded
 	Bytes      int64  // how much was written
 	KeptSHA256 string // of what the log file holds, where that is not all; else "", as in older events
 }
 
 // StreamOf returns what o says of stdout, or of stderr.
-func StreamOf(o event.Output, stderr bool) LoggedStream {
+func StreamOf(o event.Output, stderr bool) Stream {
 	if stderr {
-		return LoggedStream{o.StderrSHA256, o.StderrBytes, o.StderrKeptSHA256}
+		return Stream{o.StderrSHA256, o.StderrBytes, o.StderrKeptSHA256}
 	}
-	return LoggedStream{o.StdoutSHA256, o.StdoutBytes, o.StdoutKeptSHA256}
+	return Stream{o.StdoutSHA256, o.StdoutBytes, o.StdoutKeptSHA256}
 }
 
-// LogState says whether a log file holds what its command wrote.
-type LogState string
+// State says whether a log file holds what its command wrote.
+type State string
 
 // The states of a log file.
 const (
-	LogWhole    LogState = "whole"     // it holds all that the command wrote
-	LogCut      LogState = "cut"       // it holds the part that the worker kept
-	LogSizeOnly LogState = "size_only" // it is cut, and the event has no digest of the part; the sizes fit
-	LogDiffers  LogState = "differs"   // it holds something else
+	Whole    State = "whole"     // it holds all that the command wrote
+	Cut      State = "cut"       // it holds the part that the worker kept
+	SizeOnly State = "size_only" // it is cut, and the event has no digest of the part; the sizes fit
+	Differs  State = "differs"   // it holds something else
 	// there is no digest: the attempt did not end by its worker, or was erased
-	LogUnchecked LogState = "unchecked"
+	Unchecked State = "unchecked"
 )
 
 // Check compares a log file of size bytes with what the event says. salt is that of the job; nil means that
 // it was erased. An error is one of reading the file.
-func (s LoggedStream) Check(file io.ReaderAt, size int64, salt []byte) (LogState, error) {
+func (s Stream) Check(file io.ReaderAt, size int64, salt []byte) (State, error) {
 	switch {
 	case s.SHA256 == "" || salt == nil:
-		return LogUnchecked, nil
+		return Unchecked, nil
 	case size > s.Bytes+cutMarkLen: // however long it is, it need not be read
-		return LogDiffers, nil
+		return Differs, nil
 	}
 	digest, err := digestOf(file, size, salt)
 	if err != nil {
-		return LogUnchecked, err
+		return Unchecked, err
 	}
 	switch {
 	case size == s.Bytes && digest == s.SHA256:
-		return LogWhole, nil
+		return Whole, nil
 	case s.KeptSHA256 != "" && digest == s.KeptSHA256:
-		return LogCut, nil
+		return Cut, nil
 	case s.KeptSHA256 == "" && isCut(file, size, s.Bytes):
-		return LogSizeOnly, nil
+		return SizeOnly, nil
 	}
-	return LogDiffers, nil
+	return Differs, nil
 }
 
 // digestOf is ledger.Digest of the first size bytes of file.

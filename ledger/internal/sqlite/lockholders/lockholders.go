@@ -1,4 +1,10 @@
-package sqlite
+// Package lockholders finds the processes that have an SQLite ledger open, and the locks that they hold. On
+// systems other than Linux it finds none:
+//
+//	for _, h := range lockholders.List(path) {
+//		fmt.Println(h.PID, h.Program, h.Writes)
+//	}
+package lockholders
 
 // Holder is a process that has a ledger open, as far as the system reports it.
 type Holder struct {

@@ -1,4 +1,4 @@
-package worker
+package attemptlog
 
 import (
 	"bytes"
@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	_ "jobledger/ledger/ledgertest" // its flags
 )
 
 // wantKept returns what a file with that limit keeps of data.
@@ -21,6 +23,7 @@ func wantKept(data []byte, limit int64) []byte {
 }
 
 func TestLogFileKeepsHeadAndTail(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	dir := t.TempDir()
 	for i := range 300 {
@@ -63,22 +66,15 @@ func TestCapturedReportsFileErrorOnClose(t *testing.T) {
 	if err := os.WriteFile(occupied, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := captured{hash: sha256.New(), file: &logFile{path: filepath.Join(occupied, "1.out"), limit: 100}}
+	c := Capture{hash: sha256.New(), file: &logFile{path: filepath.Join(occupied, "1.out"), limit: 100}}
 	for range 3 {
 		if n, err := c.Write([]byte("abc")); n != 3 || err != nil {
 			t.Errorf("write: %d, %v", n, err)
 		}
 	}
-	logged, err := c.close()
+	logged, err := c.Close()
 	digest, size := logged.SHA256, logged.Bytes
 	if want := fmt.Sprintf("%x", sha256.Sum256([]byte("abcabcabc"))); digest != want || size != 9 || err == nil {
 		t.Errorf("got %s, %d, %v", digest, size, err)
-	}
-}
-
-func TestReasonFitsItsLimit(t *testing.T) {
-	long := fmt.Errorf("a\x00\xff%s", bytes.Repeat([]byte("é"), 1000))
-	if got := reason(long); len(got) > 1024 || len(got) < 1020 || got[:9] != "a\uFFFD\uFFFDé" {
-		t.Errorf("got %d bytes, %q…", len(got), got[:9])
 	}
 }

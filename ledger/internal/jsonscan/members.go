@@ -1,19 +1,27 @@
-package event
+// Package jsonscan reads JSON objects member by member, each value raw until its reader says what it must be.
+// It costs no memory where the text is as this program writes it. Package encoding/json reads what is not:
+//
+//	m := jsonscan.InOrder(text)
+//	raw, ok := m.Take("pos")
+//	n, err := jsonscan.Int(raw)
+//
+// The files in reading order:
+//
+//   - members.go: [Members] and the scanner below them
+//   - values.go: [Text], [Int], [Float], [List] and [Dict] of raw values
+package jsonscan
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 )
 
-// members are the keys and raw values of a JSON object, which the caller takes one by one. Taken in the order
-// of the text, and as compact as this program writes them, they cost no memory; otherwise split finds all of
+// Members are the keys and raw values of a JSON object, which the caller takes one by one. Taken in the order
+// of the text, and as compact as this program writes them, they cost no memory; otherwise Split finds all of
 // them first. Parsing is strict where the codec relies on it, and does not look into the values.
-type members struct {
+type Members struct {
 	text    scanner
 	ordered bool
 	list    []member // not ordered: those not yet taken
@@ -21,22 +29,23 @@ type members struct {
 
 type member struct{ key, raw string }
 
-// inOrder returns the members of the object in data, to be taken in their order. A caller that has taken
-// all asks atEnd whether that was their order.
-func inOrder(data string) members {
-	m := members{text: scanner{data: data}, ordered: true}
+// InOrder returns the members of the object in data, to be taken in their order. A caller that has taken
+// all asks AtEnd whether that was their order.
+func InOrder(data string) Members {
+	m := Members{text: scanner{data: data}, ordered: true}
 	if len(data) > 0 && !m.text.take('{') {
 		m.text.i = -1
 	}
 	return m
 }
 
-func (m *members) atEnd() bool {
+// AtEnd reports whether all members were taken, in their order.
+func (m *Members) AtEnd() bool {
 	return m.text.i == len(m.text.data) && (m.text.i == 0 || m.text.data[m.text.i-1] == '}')
 }
 
-// take returns the raw value of a key; ok is false if there is none.
-func (m *members) take(key string) (raw string, ok bool) {
+// Take returns the raw value of a key; ok is false if there is none.
+func (m *Members) Take(key string) (raw string, ok bool) {
 	if m.ordered {
 		return m.text.member(key)
 	}
@@ -49,16 +58,16 @@ func (m *members) take(key string) (raw string, ok bool) {
 	return "", false
 }
 
-// left returns the first key that was not taken.
-func (m *members) left() (key string, ok bool) {
+// Left returns the first key that was not taken.
+func (m *Members) Left() (key string, ok bool) {
 	if len(m.list) == 0 {
 		return "", false
 	}
 	return m.list[0].key, true
 }
 
-// split finds all members of the object in data.
-func (m *members) split(data string) error {
+// Split finds all members of the object in data.
+func (m *Members) Split(data string) error {
 	s := scanner{data: data}
 	s.space()
 	if !s.take('{') {
@@ -79,7 +88,7 @@ func (m *members) split(data string) error {
 		if err != nil {
 			return err
 		}
-		key, err := parseText(rawKey)
+		key, err := Text(rawKey)
 		if err != nil {
 			return fmt.Errorf("key %.40s: %w", rawKey, err)
 		}
@@ -189,106 +198,12 @@ func (s *scanner) atom(start int) (string, error) {
 	return s.data[start:s.i], nil
 }
 
-func parseText(raw string) (string, error) {
-	if len(raw) < 2 || raw[0] != '"' {
-		return "", errors.New("not a string")
-	}
-	for i := 1; i < len(raw)-1; i++ {
-		if c := raw[i]; c == '\\' || c < ' ' || c >= utf8.RuneSelf {
-			var s string
-			err := json.Unmarshal([]byte(raw), &s)
-			return s, err
-		}
-	}
-	return raw[1 : len(raw)-1], nil
-}
-
-// parseList reads a list of strings.
-func parseList(raw string) (list []string, err error) {
-	s := scanner{data: raw}
-	if s.take('[') {
-		for {
-			text, ok := s.text()
-			if !ok {
-				break
-			}
-			list = append(list, text)
-			if s.take(']') && s.i == len(raw) {
-				return list, nil
-			}
-			if !s.take(',') {
-				break
-			}
-		}
-	}
-	list = nil
-	err = json.Unmarshal([]byte(raw), &list) // a form that this program does not write
-	return list, err
-}
-
-// parseDict reads an object of strings. It is stricter than package encoding/json, which takes null for ""
-// and the last of two values.
-func parseDict(raw string) (map[string]string, error) {
-	var m members
-	if err := m.split(raw); err != nil {
-		return nil, err
-	}
-	dict := make(map[string]string, len(m.list))
-	for _, e := range m.list {
-		text, err := parseText(e.raw)
-		if err != nil {
-			return nil, err
-		}
-		dict[e.key] = text
-	}
-	if len(dict) < len(m.list) {
-		return nil, errors.New("a name is given twice")
-	}
-	return dict, nil
-}
-
 // text takes a string.
 func (s *scanner) text() (string, bool) {
 	raw, err := s.value()
 	if err != nil {
 		return "", false
 	}
-	text, err := parseText(raw)
+	text, err := Text(raw)
 	return text, err == nil
-}
-
-// maxSeconds is the longest duration, which is also exact to the microsecond as a float64.
-const maxSeconds = 1 << 53 / 1e6
-
-// parseInt and parseFloat take what JSON calls a number, which is less than what package strconv takes.
-func parseInt(raw string) (int64, error) {
-	if !isNumber(raw) {
-		return 0, errors.New("not a number")
-	}
-	return strconv.ParseInt(raw, 10, 64)
-}
-
-func parseFloat(raw string) (float64, error) {
-	if !isNumber(raw) {
-		return 0, errors.New("not a number")
-	}
-	return strconv.ParseFloat(raw, 64)
-}
-
-func isNumber(raw string) bool {
-	s := scanner{data: raw}
-	s.take('-')
-	if !s.take('0') && !s.digits() {
-		return false
-	}
-	if s.take('.') && !s.digits() {
-		return false
-	}
-	if s.take('e') || s.take('E') {
-		_ = s.take('+') || s.take('-')
-		if !s.digits() {
-			return false
-		}
-	}
-	return s.i == len(raw)
 }

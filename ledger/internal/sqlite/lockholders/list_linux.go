@@ -1,9 +1,10 @@
-package sqlite
+package lockholders
 
 import (
 	"bufio"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,11 +22,15 @@ const (
 	shmOpen      = 128 // shared by every process that has the ledger open
 )
 
-// Holders returns the processes that have the ledger at path open, in the order of their ids. It reads the
+// List returns the processes that have the ledger at path open, in the order of their ids. It reads the
 // kernel's list of locks and opens none of the ledger's files. The list may be incomplete: it lacks processes
 // in other containers.
-func Holders(path string) []Holder {
-	shm, turn := lockedName(realPath(path)+"-shm"), lockedName(writequeue.LockFile(path))
+func List(path string) []Holder {
+	real := path
+	if followed, err := filepath.EvalSymlinks(path); err == nil {
+		real = followed
+	}
+	shm, turn := lockedName(real+"-shm"), lockedName(writequeue.LockFile(path))
 	found := make(map[int]*Holder)
 	for _, l := range append(listLocks(), listLocks()...) { // one of the two may have missed a lock
 		if l.file != shm && l.file != turn {
@@ -120,4 +125,10 @@ func programOf(pid int) (name string, stopped bool) {
 		return "", false
 	}
 	return text[from+1 : to], text[to+2] == 'T'
+}
+
+// IsLock reports whether a line of /proc/locks is a process's lock. It is for tests.
+func IsLock(line string) bool {
+	_, ok := readLock(line)
+	return ok
 }

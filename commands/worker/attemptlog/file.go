@@ -1,4 +1,15 @@
-package worker
+// Package attemptlog keeps what the commands of attempts write to stdout and stderr: one file for each
+// stream, which has its head and its tail if it is long, and a digest for the event that ends the attempt.
+// [Stream.Check] compares the two later:
+//
+//		out := attemptlog.New(salt, attemptlog.File(folder, job, attempt, false), attemptlog.DefaultLimit)
+//		cmd.Stdout = out
+//		// … it runs, and has ended
+//		kept, err := out.Close()
+//
+//	  - file.go: [File] and [Capture], which writes one
+//	  - check.go: [Stream] and [Stream.Check]
+package attemptlog
 
 import (
 	"crypto/sha256"
@@ -10,20 +21,19 @@ import (
 	"path/filepath"
 
 	"jobledger/ledger/event"
-	"jobledger/projection"
 )
 
-// LogFolder returns the folder that holds the output of commands for the ledger at path db.
-func LogFolder(db string) string {
+// Folder returns the folder that holds the output of commands for the ledger at path db.
+func Folder(db string) string {
 	if real, err := filepath.EvalSymlinks(db); err == nil {
 		db = real
 	}
 	return db + ".logs"
 }
 
-// LogFile returns the file in folder that holds one stream of an attempt. An attempt that writes nothing has
+// File returns the file in folder that holds one stream of an attempt. An attempt that writes nothing has
 // none.
-func LogFile(folder string, job event.JobID, attempt int, stderr bool) string {
+func File(folder string, job event.JobID, attempt int, stderr bool) string {
 	stream := "out"
 	if stderr {
 		stream = "err"
@@ -31,8 +41,9 @@ func LogFile(folder string, job event.JobID, attempt int, stderr bool) string {
 	return filepath.Join(folder, string(job), fmt.Sprintf("%d.%s", attempt, stream))
 }
 
-// captured counts, digests and stores what one stream of a command writes.
-type captured struct {
+// Capture counts, digests and stores what one stream of a command writes. One goroutine at a time may use
+// it.
+type Capture struct {
 	size int64
 	salt []byte    // of the job, before the bytes of each digest
 	hash hash.Hash // nil: no digest
@@ -40,7 +51,7 @@ type captured struct {
 }
 
 // Write never fails: an error of the copy must not affect the command.
-func (c *captured) Write(p []byte) (int, error) {
+func (c *Capture) Write(p []byte) (int, error) {
 	c.size += int64(len(p))
 	if c.hash != nil {
 		c.hash.Write(p)
@@ -51,8 +62,8 @@ func (c *captured) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// close returns what there is to record, and an error if the log file is incomplete.
-func (c *captured) close() (s LoggedStream, err error) {
+// Close returns what there is to record, and an error if the log file is incomplete.
+func (c *Capture) Close() (s Stream, err error) {
 	if c.file != nil {
 		s.KeptSHA256, err = c.file.close(c.salt)
 	}
@@ -63,18 +74,14 @@ func (c *captured) close() (s LoggedStream, err error) {
 	return s, err
 }
 
-// capture returns the writers for both streams of an attempt at job.
-func (c *Command) capture(job projection.Job) (streams [2]captured) {
-	for i := range streams {
-		if c.Private {
-			continue
-		}
-		streams[i].salt, streams[i].hash = job.Salt, saltedHash(job.Salt)
-		if c.Logs != "" {
-			streams[i].file = &logFile{path: LogFile(c.Logs, job.ID, job.Attempt, i == 1), limit: c.logLimit()}
-		}
+// New returns a Capture that digests what it gets with the salt of the job, and keeps it in the file at path,
+// which has about limit bytes at most; path "": in no file. A zero Capture only counts.
+func New(salt []byte, path string, limit int64) *Capture {
+	c := &Capture{salt: salt, hash: saltedHash(salt)}
+	if path != "" {
+		c.file = &logFile{path: path, limit: limit}
 	}
-	return streams
+	return c
 }
 
 // saltedHash begins a digest as ledger.Digest does: erased output cannot be guessed.
@@ -84,8 +91,8 @@ func saltedHash(salt []byte) hash.Hash {
 	return h
 }
 
-// defaultLogLimit bounds the file of one stream of one attempt.
-const defaultLogLimit = 1 << 20
+// DefaultLimit bounds the file of one stream of one attempt, in bytes.
+const DefaultLimit = 1 << 20
 
 // cutMark replaces the bytes that are left out. Its length is the same for every number, so it can be
 // overwritten in place.

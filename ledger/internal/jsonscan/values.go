@@ -1,0 +1,101 @@
+package jsonscan
+
+import (
+	"encoding/json"
+	"errors"
+	"strconv"
+	"unicode/utf8"
+)
+
+// Text reads a string.
+func Text(raw string) (string, error) {
+	if len(raw) < 2 || raw[0] != '"' {
+		return "", errors.New("not a string")
+	}
+	for i := 1; i < len(raw)-1; i++ {
+		if c := raw[i]; c == '\\' || c < ' ' || c >= utf8.RuneSelf {
+			var s string
+			err := json.Unmarshal([]byte(raw), &s)
+			return s, err
+		}
+	}
+	return raw[1 : len(raw)-1], nil
+}
+
+// List reads a list of strings.
+func List(raw string) (list []string, err error) {
+	s := scanner{data: raw}
+	if s.take('[') {
+		for {
+			text, ok := s.text()
+			if !ok {
+				break
+			}
+			list = append(list, text)
+			if s.take(']') && s.i == len(raw) {
+				return list, nil
+			}
+			if !s.take(',') {
+				break
+			}
+		}
+	}
+	list = nil
+	err = json.Unmarshal([]byte(raw), &list) // a form that this program does not write
+	return list, err
+}
+
+// Dict reads an object of strings. It is stricter than package encoding/json, which takes null for ""
+// and the last of two values.
+func Dict(raw string) (map[string]string, error) {
+	var m Members
+	if err := m.Split(raw); err != nil {
+		return nil, err
+	}
+	dict := make(map[string]string, len(m.list))
+	for _, e := range m.list {
+		text, err := Text(e.raw)
+		if err != nil {
+			return nil, err
+		}
+		dict[e.key] = text
+	}
+	if len(dict) < len(m.list) {
+		return nil, errors.New("a name is given twice")
+	}
+	return dict, nil
+}
+
+// Int reads a whole number. It takes what JSON calls a number, which is less than what package strconv takes.
+func Int(raw string) (int64, error) {
+	if !isNumber(raw) {
+		return 0, errors.New("not a number")
+	}
+	return strconv.ParseInt(raw, 10, 64)
+}
+
+// Float reads a number, as strictly as Int.
+func Float(raw string) (float64, error) {
+	if !isNumber(raw) {
+		return 0, errors.New("not a number")
+	}
+	return strconv.ParseFloat(raw, 64)
+}
+
+func isNumber(raw string) bool {
+	s := scanner{data: raw}
+	s.take('-')
+	if !s.take('0') && !s.digits() {
+		return false
+	}
+	if s.take('.') && !s.digits() {
+		return false
+	}
+	if s.take('e') || s.take('E') {
+		_ = s.take('+') || s.take('-')
+		if !s.digits() {
+			return false
+		}
+	}
+	return s.i == len(raw)
+}
