@@ -130,6 +130,29 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 	}
 }
 
+// A token that asks too often is to ask again later; another one is answered.
+func TestRequestsOfOneTokenAreLimited(t *testing.T) {
+	now := time.Now()
+	s := serveWith(t, "127.0.0.1:0", func(c *Config) { c.Rate, c.Now = 2, func() time.Time { return now } })
+	many := s.create("many", []string{"*"}, access.Work)
+	answers := make(map[int]int)
+	for range 10 {
+		answer, _ := s.do("GET", api.Root+"/claims?boot=b", nil, "Authorization", many)
+		answers[answer.StatusCode]++
+		if answer.StatusCode == http.StatusTooManyRequests && answer.Header.Get("Retry-After") == "" {
+			t.Error("an answer 429 without Retry-After")
+		}
+	}
+	if answers[http.StatusOK] != 2*2 || answers[http.StatusTooManyRequests] != 10-2*2 {
+		t.Errorf("with 2 requests a second, and twice as many at once: %v", answers)
+	}
+	other := s.create("other", []string{"*"}, access.Work)
+	answer, _ := s.do("GET", api.Root+"/claims?boot=b", nil, "Authorization", other)
+	if answer.StatusCode != http.StatusOK {
+		t.Errorf("another token: %s", answer.Status)
+	}
+}
+
 // What takes too long to compute is given up.
 func TestAnswersAreComputedInTime(t *testing.T) {
 	t.Parallel()
