@@ -13,6 +13,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/web/access"
 	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/work"
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
 	"jobledger/commands/worker"
@@ -142,6 +143,57 @@ func TestWaitingClaimsOfOneTokenAreLimited(t *testing.T) {
 	if status, text := s.post("GET", "/claims/ready?queue=q", "", "", "Authorization", other); status != 200 {
 		t.Errorf("one of another token that does not wait: %d %s", status, text)
 	}
+}
+
+// There may be only so many claims that wait, of all tokens; one more is to be sent again.
+func TestWaitingClaimsAreLimited(t *testing.T) {
+	n := ledgertest.Size(8, 16, work.MaxWaiting)
+	s := serveWith(t, "127.0.0.1:0", func(c *Config) { c.Waiting = n })
+	ctx, cancel := context.WithCancel(t.Context())
+	var open sync.WaitGroup
+	defer open.Wait()
+	defer cancel()
+	var token string
+	for i := range n {
+		if i%(work.MaxWaitingGrant/2) == 0 {
+			token = s.create(fmt.Sprint("w-", i), []string{"*"}, access.Work)
+		}
+		r, err := http.NewRequestWithContext(ctx, "GET", s.base+api.Root+"/claims/ready?queue=q&wait=60", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", token)
+		open.Go(func() {
+			if answer, err := s.client.Do(r); err == nil {
+				_ = answer.Body.Close()
+			}
+		})
+	}
+	for s.work.Waiting() < n {
+		time.Sleep(time.Millisecond) // no event says that a request waits
+	}
+	other := s.create("other", []string{"*"}, access.Work)
+	answer, text := s.do("GET", api.Root+"/claims/ready?queue=q&wait=60", nil, "Authorization", other)
+	if answer.StatusCode != http.StatusTooManyRequests || answer.Header.Get("Retry-After") == "" ||
+		!strings.Contains(text, `"code":"rate"`) {
+		t.Errorf("one more: %s %s", answer.Status, text)
+	}
+	claim := `{"queues":["q"],"worker":"w","boot":"b","tokens":["01KDXYZAF8000000000000000A"],"wait":`
+	for wait, want := range map[string]int{"60}": http.StatusTooManyRequests, "0}": http.StatusNoContent} {
+		if status, text := s.post("POST", "/claims", jsonKind, claim+wait, "Authorization", other); status != want {
+			t.Errorf("a claim with the wait %s: %d %s", wait, status, text)
+		}
+	}
+	cancel()
+	open.Wait()
+	for s.work.Waiting() > 0 {
+		time.Sleep(time.Millisecond) // no event says that the server has noticed
+	}
+	claim += "0.01}"
+	if status, text := s.post("POST", "/claims", jsonKind, claim, "Authorization", other); status != 204 {
+		t.Errorf("when the others have gone: %d %s", status, text)
+	}
+	commandstest.Verify(t, s.Store)
 }
 
 // BenchmarkIdleLongPolls measures what 1,000 claims that wait, and 16 workers without a job, cost: the

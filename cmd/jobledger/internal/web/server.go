@@ -24,13 +24,18 @@ import (
 	"jobledger/ledger/event"
 )
 
-// Times of a connection.
-const (
-	headerTimeout  = 5 * time.Second
-	requestTimeout = 30 * time.Second // to read a request, and to write the answer
-	idleTimeout    = 2 * time.Minute
-	drainTimeout   = 10 * time.Second
-)
+// Times are the limits of time of connections and requests.
+type Times struct {
+	Header time.Duration // to read the headers of a request
+	Body   time.Duration // to read a request whole, and then as long again to answer it
+	Idle   time.Duration // between two requests
+	Ask    time.Duration // to compute an answer; that of a few long ones is five times as long
+	Drain  time.Duration // for the requests that are under way when the server ends
+}
+
+// DefaultTimes are those of a [Config] that sets none.
+var DefaultTimes = Times{Header: 5 * time.Second, Body: 30 * time.Second, Idle: 2 * time.Minute,
+	Ask: door.AskTimeout, Drain: 10 * time.Second}
 
 // Config says what a [Server] serves.
 type Config struct {
@@ -49,6 +54,8 @@ type Config struct {
 	Access      string            // the file with the grants of tokens; "": there are none
 	Rate        float64           // requests a second of one token, on average; 0: the default
 	Webhooks    string            // the file with the webhooks; "": there are none
+	Times       Times             // the zero value: DefaultTimes
+	Waiting     int               // how many claims may wait at the same time; 0: work.MaxWaiting
 
 	// Archived is that of a commands.Service, and Also that of a commands.Sweeper.
 	Archived func(context.Context, event.JobID) (event.State, error)
@@ -78,12 +85,15 @@ func New(c Config) *Server {
 	if c.Report == nil {
 		c.Report = func(string, ...any) {}
 	}
+	if c.Times == (Times{}) {
+		c.Times = DefaultTimes
+	}
 	s := &Server{Config: c, follower: view.NewFollower(), verifier: view.NewVerifier(c.Now)}
 	pages := &page.Pages{Tables: c.Tables, Name: c.Name}
 	s.door = door.New(door.Config{Store: c.Store, Now: c.Now, Owner: c.Owner, ReadOnly: c.ReadOnly,
 		Announce: c.Announce, Report: c.Report, ShowProblem: pages.ShowProblem, Hosts: c.Hosts,
 		Certificate: c.Certificate, Proxy: c.Proxy,
-		Keys: &access.Keys{Path: c.Access}, Rate: c.Rate})
+		Keys: &access.Keys{Path: c.Access}, Rate: c.Rate, AskTimeout: c.Times.Ask})
 	s.api = api.New(api.Config{Store: c.Store, Door: s.door, Follower: s.follower,
 		Moments: new(view.Moments), Figures: new(view.Now), Verifier: s.verifier, Ask: c.Ask, Now: c.Now,
 		Report: c.Report})
@@ -93,7 +103,7 @@ func New(c Config) *Server {
 	s.sweeper = sweeper{service: service, actor: "sweeper:" + cmp.Or(owner, "serve"), report: c.Report,
 		also: c.Also}
 	s.work = work.New(work.Config{Service: service, Now: c.Now, Closing: s.door.Closing(), Report: c.Report,
-		Busy: s.sweeper.busy})
+		Busy: s.sweeper.busy, MostWaiting: cmp.Or(c.Waiting, work.MaxWaiting)})
 	s.api.Waiting = s.work.Waiting
 	if c.Webhooks != "" && !c.ReadOnly {
 		s.webhooks = &hook.Dispatcher{Service: service, Path: c.Webhooks, Host: cli.Hostname(""),
@@ -120,17 +130,17 @@ func ShowAll(servers []*Server, names, addresses []string) {
 	}
 }
 
-// Serve answers requests until ctx ends, and then, for at most 10 s, those under way. On a TCP listener it
-// announces a login link. It closes l. An error that is not ctx's ends it too, such as a ledger whose file
-// was replaced.
+// Serve answers requests until ctx ends, and then, for at most Times.Drain, those under way. On a TCP
+// listener it announces a login link. It closes l. An error that is not ctx's ends it too, such as a ledger
+// whose file was replaced.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	s.door.ListenOn(l)
 	h := &http.Server{
 		Handler:           s.door.Handler(),
-		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       requestTimeout,
-		WriteTimeout:      requestTimeout,
-		IdleTimeout:       idleTimeout,
+		ReadHeaderTimeout: s.Times.Header,
+		ReadTimeout:       s.Times.Body,
+		WriteTimeout:      2 * s.Times.Body, // so that one who sends too slowly gets an answer
+		IdleTimeout:       s.Times.Idle,
 		MaxHeaderBytes:    door.MaxHeader,
 		ConnContext:       door.WithPeer,
 		ErrorLog:          nil,
@@ -161,7 +171,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		return err
 	}
 	s.door.Close()
-	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Times.Drain)
 	defer cancel()
 	if closeErr := h.Shutdown(within); closeErr != nil {
 		_ = h.Close() // it cuts off those that are still under way

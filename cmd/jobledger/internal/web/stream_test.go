@@ -16,6 +16,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/commands"
 	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
 )
 
 // message is a server-sent event.
@@ -26,6 +27,7 @@ type reader struct {
 	t    testing.TB
 	body *bufio.Scanner
 	end  func()
+	raw  io.Reader // of body
 }
 
 // openStream opens a stream; header has pairs of name and value.
@@ -51,7 +53,7 @@ func (s *served) openStream(path string, header ...string) *reader {
 	if answer.StatusCode != http.StatusOK || answer.Header.Get("Content-Type") != "text/event-stream" {
 		s.t.Fatalf("%s: %s, %v", path, answer.Status, answer.Header)
 	}
-	return &reader{s.t, bufio.NewScanner(answer.Body), end}
+	return &reader{s.t, bufio.NewScanner(answer.Body), end, answer.Body}
 }
 
 // next returns the next message; at the end of the stream it has no event.
@@ -100,15 +102,15 @@ func (s *served) lines(f ledger.Filter) (all []string) {
 	return all
 }
 
-// A client that is cut off after every few events, and resumes, gets each event once and in order, whether
-// the follower still keeps them or not.
+// A client that is cut off at every event, and resumes, gets each event once and in order, whether the
+// follower still keeps them or not.
 func TestStreamResumesWithoutGap(t *testing.T) {
 	s := serve(t, "127.0.0.1:0")
 	cookie, _ := s.login()
 	const path = "/api/v1/events/stream?after=0"
 	var got []string
 	id := ""
-	for round := range 6 {
+	for round := 0; ; round++ {
 		header := []string{"Cookie", cookie}
 		if id != "" {
 			header = append(header, "Last-Event-ID", id)
@@ -117,26 +119,51 @@ func TestStreamResumesWithoutGap(t *testing.T) {
 		if m := r.next(); m.event != "hello" {
 			t.Fatalf("round %d begins with %+v", round, m)
 		}
-		s.enqueue("mail", 3)
-		for range 2 {
-			m := r.next()
-			got, id = append(got, m.data), m.id
+		if round < 6 { // while it is open, and faster than it reads
+			s.enqueue("mail", 3)
 		}
-		r.end()
-	}
-	r := s.openStream(path, "Cookie", cookie, "Last-Event-ID", id)
-	r.next()
-	all := s.lines(ledger.Filter{})
-	for len(got) < len(all) {
 		m := r.next()
 		if m.event != "enqueued" || !strings.HasPrefix(m.id, fmt.Sprint(len(got)+1)+".") {
 			t.Fatalf("message %d: %+v", len(got)+1, m)
 		}
-		got = append(got, m.data)
+		got, id = append(got, m.data), m.id
+		r.end()
+		if len(got) == 1+6*3 {
+			break
+		}
 	}
-	for i := range all {
-		if got[i] != all[i] {
-			t.Errorf("event %d: %s, want %s", i+1, got[i], all[i])
+	for i, want := range s.lines(ledger.Filter{}) {
+		if got[i] != want {
+			t.Errorf("event %d: %s, want %s", i+1, got[i], want)
+		}
+	}
+}
+
+// A client whose connection is cut after any number of bytes, so within a message too, drops what is not
+// whole, as browsers do, and gets each event once.
+func TestStreamCutAnywhere(t *testing.T) {
+	s := serve(t, "127.0.0.1:0")
+	cookie, _ := s.login()
+	s.enqueue("mail", ledgertest.Size(5, 20, 200))
+	all := s.lines(ledger.Filter{})
+	var got []string
+	id := ""
+	for cut := 1; len(got) < len(all); cut = (cut + 37) % 1201 { // up to two messages
+		r := s.openStream("/api/v1/events/stream?after=0", "Cookie", cookie, "Last-Event-ID", id)
+		r.body = bufio.NewScanner(io.LimitReader(r.raw, int64(cut)))
+		for m := r.next(); m.event != ""; m = r.next() {
+			if m.event == "hello" {
+				continue
+			}
+			if got, id = append(got, m.data), m.id; len(got) == len(all) {
+				break
+			}
+		}
+		r.end()
+	}
+	for i, want := range all {
+		if got[i] != want {
+			t.Errorf("event %d: %s, want %s", i+1, got[i], want)
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/web/access"
 	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/work"
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
 	"jobledger/commands/remote"
@@ -72,6 +73,11 @@ func TestRequestsOfProducersAndWorkersAreChecked(t *testing.T) {
 	deep := strings.Repeat(`{"a":`, 40) + "1" + strings.Repeat("}", 40)
 	claim := `{"queues":["mail"],"worker":"w","boot":"b","tokens":["01KDXYZAF8000000000000000A"]`
 	outcome := fmt.Sprintf("/jobs/%s/claims/x", s.job)
+	tokens := strings.Repeat(`"01KDXYZAF8000000000000000A",`, work.MaxTokens)
+	ended := strings.Repeat(`{"job":"x","token":"y","outcome":"succeeded"},`, work.MaxOps)
+	alive := strings.Repeat(`{"job":"x","token":"y"},`, work.MaxOps)
+	large := `{"queue":"a","payload":"` + strings.Repeat("x", 1<<20) + `"}` + "\n"
+	large = strings.Repeat(large, 8) // a little more than MaxBody
 	for _, c := range []struct {
 		method, path, kind, body, token string
 		status                          int
@@ -92,6 +98,17 @@ func TestRequestsOfProducersAndWorkersAreChecked(t *testing.T) {
 		{"POST", "/jobs", "application/x-ndjson", strings.Repeat(`{"queue":"a"}`+"\n", 1001), token,
 			413, "too_large"},
 		{"POST", "/jobs", "application/x-ndjson", "\n\n", token, 400, "usage"},
+		{"POST", "/jobs", "application/x-ndjson", large, token, 413, "too_large"},
+		{"POST", "/claims", jsonKind, large, token, 413, "too_large"},
+		{"POST", "/claims", jsonKind, claim[:len(claim)-29] + tokens + `"x"]}`, token, 413, "too_large"},
+		{"POST", "/claims", jsonKind, claim + `,"outcomes":[` + ended + `{"job":"x","token":"y"}]}`, token, 413,
+			"too_large"},
+		{"POST", "/claims", jsonKind, claim + `,"heartbeats":[` + alive + `{"job":"x","token":"y"}]}`, token, 413,
+			"too_large"},
+		{"POST", "/claims", jsonKind, claim + `,"outcomes":[` + strings.TrimSuffix(ended, ",") +
+			`],"heartbeats":[{"job":"x","token":"y"}]}`, token, 413, "too_large"},
+		{"POST", "/heartbeats", jsonKind, `{"boot":"b","lease":9,"claims":[` + alive + `{"job":"x","token":"y"}]}`,
+			token, 413, "too_large"},
 		{"POST", "/jobs", jsonKind, `{"queue":"other"}`, mail, 403, "forbidden"},
 		{"POST", "/jobs", jsonKind, `{"queue":"img-7"}`, mail, 201, ""},
 		{"PUT", "/jobs/x", jsonKind, `{"queue":"a"}`, token, 400, "usage"},

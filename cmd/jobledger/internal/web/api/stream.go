@@ -46,7 +46,7 @@ func (a *API) streamEvents(w http.ResponseWriter, r *http.Request) error {
 // Stream sends events as they are recorded, each as data has it; the filter is in the query of r.
 func (a *API) Stream(w http.ResponseWriter, r *http.Request, data func(view.Sent) ([]byte, error)) error {
 	out := &stream{API: a, w: w, data: data}
-	within, cancel := context.WithTimeout(r.Context(), door.AskTimeout)
+	within, cancel := context.WithTimeout(r.Context(), a.Door.AskTimeout)
 	defer cancel()
 	first, err := out.begin(within, r)
 	if err != nil {

@@ -1,6 +1,7 @@
 package door
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/http"
@@ -18,8 +19,8 @@ const (
 	MaxHeader      = 16 << 10 // bytes
 	maxForm        = 4 << 10  // bytes of a body, unless its route says otherwise
 	MaxConnections = 2048
-	AskTimeout     = 5 * time.Second // to compute an answer
-	longTimeout    = 25 * time.Second
+	AskTimeout     = 5 * time.Second // to compute an answer, unless the Config says otherwise
+	longFactor     = 5               // as long may a long one take
 )
 
 // Config says who is let in, and how a [Door] speaks to people.
@@ -33,6 +34,8 @@ type Config struct {
 	Hosts       []string     // what requests may name as their host, besides the address of the listener
 	Keys        *access.Keys // finds the grants of tokens; nil: there are none
 	Rate        float64      // requests a second of one token, on average; 0: access.PerSecond
+
+	AskTimeout time.Duration // to compute an answer; 0: [AskTimeout]
 
 	// Announce shows a login link to the user who runs the server; nil: there are none.
 	Announce func(link string)
@@ -64,6 +67,7 @@ func New(c Config) *Door {
 	if c.Report == nil {
 		c.Report = func(string, ...any) {}
 	}
+	c.AskTimeout = cmp.Or(c.AskTimeout, AskTimeout)
 	return &Door{Config: c, mux: http.NewServeMux(), lost: make(chan error, 1), closing: make(chan struct{})}
 }
 

@@ -2,6 +2,7 @@ package door
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"strings"
@@ -16,7 +17,7 @@ type Route struct {
 	Streams bool  // its answer lasts until the client goes
 	Queues  bool  // it looks at the queues of the caller; otherwise that must be for all
 	MaxBody int64 // bytes; 0: 4 KiB
-	Long    bool  // its answer may take 25 s to compute, instead of 5 s
+	Long    bool  // its answer may take 25 s to compute, instead of 5 s: five times as long as another
 	Handle  func(w http.ResponseWriter, r *http.Request) error
 }
 
@@ -136,14 +137,15 @@ func (d *Door) serveRoute(rt Route) http.Handler {
 		ctx := context.WithValue(r.Context(), callerKey{}, caller)
 		if !rt.Streams {
 			var cancel context.CancelFunc
-			within := AskTimeout
+			within := d.AskTimeout
 			if rt.Long {
-				within = longTimeout
+				within *= longFactor
 			}
 			ctx, cancel = context.WithTimeout(ctx, within)
 			defer cancel()
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, max(rt.MaxBody, maxForm))
+		conn := w
 		var whole *reply
 		if !rt.Streams && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 			whole = &reply{ResponseWriter: w}
@@ -151,14 +153,32 @@ func (d *Door) serveRoute(rt Route) http.Handler {
 		}
 		err = rt.Handle(w, r.WithContext(ctx))
 		switch {
-		case err == nil || r.Context().Err() != nil: // answered, or the client has gone
+		case err == nil: // answered
+		case r.Context().Err() != nil: // the client has gone, or at least sends no more
+			d.answerLate(conn, err)
+			return
 		default:
 			d.answerProblem(w, r, rt, err)
 		}
-		if whole != nil && r.Context().Err() == nil {
+		if whole != nil {
 			whole.finish(r)
 		}
 	})
+}
+
+// errUnanswered means that a request ended before its answer. It may still be read, by a client that closed
+// its own half of the connection only.
+var errUnanswered = Refusal(http.StatusRequestTimeout, "slow",
+	"the connection ended before there was an answer")
+
+// answerLate answers a request whose client has gone: without an answer, it would get one that says 200.
+func (d *Door) answerLate(w http.ResponseWriter, err error) {
+	if c, ok := w.(*counter); ok && c.wrote {
+		return
+	}
+	p := errUnanswered
+	errors.As(err, &p)
+	WriteProblem(w, p)
 }
 
 // errForbidden means that a caller has no right to what it asked for.
@@ -178,15 +198,21 @@ func (d *Door) answerProblem(w http.ResponseWriter, r *http.Request, rt Route, e
 	WriteProblem(w, p)
 }
 
-// counter remembers the status of an answer.
+// counter remembers the status of an answer, and whether it has begun.
 type counter struct {
 	http.ResponseWriter
 	status int
+	wrote  bool
 }
 
 func (c *counter) WriteHeader(status int) {
-	c.status = status
+	c.status, c.wrote = status, true
 	c.ResponseWriter.WriteHeader(status)
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.wrote = true
+	return c.ResponseWriter.Write(p)
 }
 
 // Unwrap is for [http.ResponseController].

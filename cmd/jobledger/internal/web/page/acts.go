@@ -1,9 +1,11 @@
 package page
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 
@@ -38,9 +40,12 @@ func (p *Pages) actRoutes() (routes []door.Route) {
 		MaxBody: maxActForm, Handle: p.actsPage})
 }
 
-// form reads the form that r has, whose reason must be there.
+// form reads the form that r has.
 func form(r *http.Request) (url.Values, error) {
-	if err := r.ParseForm(); err != nil {
+	switch err := r.ParseForm(); {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, door.Refusal(http.StatusRequestTimeout, "slow", "the form did not arrive")
+	case err != nil:
 		return nil, door.Refusal(http.StatusBadRequest, "usage", "the form cannot be read")
 	}
 	return r.PostForm, nil

@@ -18,10 +18,11 @@ func (p *Pages) loginPage(w http.ResponseWriter, _ *http.Request) error {
 
 // login begins a session for one who has the code of a login link.
 func (p *Pages) login(w http.ResponseWriter, r *http.Request) error {
-	if err := r.ParseForm(); err != nil {
-		return door.Refusal(http.StatusBadRequest, "usage", "the form cannot be read")
+	given, err := form(r)
+	if err != nil {
+		return err
 	}
-	ok, err := p.Door.LogIn(w, r, r.PostForm.Get("code"))
+	ok, err := p.Door.LogIn(w, r, given.Get("code"))
 	switch {
 	case err != nil:
 		return err

@@ -19,7 +19,7 @@ import (
 
 // Limits of what is asked at the same time, and of one request.
 const (
-	MaxWaiting      = 1024 // claims that wait, in all
+	MaxWaiting      = 1024 // claims that wait, in all, as servers have it
 	MaxWaitingGrant = 64   // of one token
 	MaxWriting      = 512  // requests that write, under way or queued
 	MaxTokens       = 100  // of one claim
@@ -39,6 +39,8 @@ type Config struct {
 	Closing <-chan struct{} // closed when the server begins to end
 	Report  func(format string, args ...any)
 	Busy    func() // called when a worker is there: expired leases are to be swept from then on
+
+	MostWaiting int // claims that wait, in all
 }
 
 // Room answers producers and workers. It is safe for concurrent use.
@@ -155,7 +157,7 @@ func (m *Room) write(w http.ResponseWriter, r *http.Request, fn func(context.Con
 func (m *Room) begin(c Caller) (end func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.all >= MaxWaiting || m.waiting[c.Actor] >= MaxWaitingGrant {
+	if m.all >= m.MostWaiting || m.waiting[c.Actor] >= MaxWaitingGrant {
 		return nil, refusal(http.StatusTooManyRequests, "rate", "too many requests wait at the same time")
 	}
 	m.all++
