@@ -186,6 +186,7 @@ func TestReadyUntilTheServerEnds(t *testing.T) {
 
 // TestHeadersAreLimited sends more than a server that closes the connection may let it send.
 func TestHeadersAreLimited(t *testing.T) {
+	t.Parallel()
 	s := serve(t, "127.0.0.1:0")
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.base+"/healthz", nil)
 	if err != nil {
