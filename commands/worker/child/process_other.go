@@ -10,7 +10,11 @@ import (
 )
 
 // errUnsupported is the answer of a system without the calls that supervision needs.
-var errUnsupported = fmt.Errorf("worker: running commands on %s: %w", runtime.GOOS, errors.ErrUnsupported)
+var errUnsupported = fmt.Errorf("commands cannot be run on %s, only on a Unix; a program can claim jobs over HTTP, by "+
+	"'pipe', or as a handler in Go: %w", runtime.GOOS, errors.ErrUnsupported)
+
+// supported returns errUnsupported.
+func supported() error { return errUnsupported }
 
 // Process is one running command, which exists on a Unix only.
 type Process struct{ Pid int }

@@ -23,6 +23,9 @@ const (
 	killBackstop = killTimeout + 5*time.Second // for a supervising parent to answer a Kill
 )
 
+// supported returns nil: a Unix has all that Start needs.
+func supported() error { return nil }
+
 // Process is one running command.
 type Process struct {
 	Pid int // of the command, and of its process group

@@ -58,12 +58,11 @@ func (d *examination) permissions(name string, main fs.FileInfo) {
 	if err != nil {
 		return
 	}
-	mode := info.Mode().Perm()
-	if mode&0o002 != 0 {
+	if othersMay(info, 0o002) {
 		d.problem(CodeWritable, "chmod o-w "+render.QuoteShell(name),
 			"every user may write %s (%s): a user who can write the ledger can run jobs", name, info.Mode())
 	}
-	if mode&0o004 != 0 && !strings.HasSuffix(name, "-shm") && (!info.IsDir() || mode&0o001 != 0) {
+	if othersMay(info, 0o004) && !strings.HasSuffix(name, "-shm") && (!info.IsDir() || othersMay(info, 0o001)) {
 		d.advise(CodeReadable, "chmod o-rwx "+render.QuoteShell(name),
 			"every user may read %s (%s), and with it payloads and results", name, info.Mode())
 	}
@@ -106,7 +105,7 @@ func (d *examination) folder() {
 		return
 	}
 	switch {
-	case info.Mode().Perm()&0o002 == 0:
+	case !othersMay(info, 0o002):
 	case info.Mode()&fs.ModeSticky == 0:
 		d.problem(CodeFolder, "chmod o-w "+render.QuoteShell(folder),
 			"every user may write into the folder %s (%s), and so replace the ledger", folder, info.Mode())

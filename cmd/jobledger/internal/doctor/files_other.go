@@ -8,6 +8,8 @@ import "io/fs"
 
 func ownerOf(fs.FileInfo) (uid int, known bool) { return 0, false }
 
+func othersMay(fs.FileInfo, fs.FileMode) bool { return false }
+
 func writableBy(fs.FileInfo, int, int) bool { return true }
 
 func linksOf(fs.FileInfo) int { return 1 }

@@ -19,6 +19,9 @@ func ownerOf(info fs.FileInfo) (uid int, known bool) {
 	return 0, false
 }
 
+// othersMay reports whether every user has one of these rights to a file.
+func othersMay(info fs.FileInfo, rights fs.FileMode) bool { return info.Mode().Perm()&rights != 0 }
+
 // writableBy reports whether a user may write a file, by its owner, group and mode.
 func writableBy(info fs.FileInfo, uid, gid int) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
