@@ -7,5 +7,6 @@ type FileSystem struct {
 	Network  string // the name of a network file system; "" for a local one
 	ReadOnly bool
 	Free     uint64 // bytes that this process may still write
+	Size     uint64 // bytes
 	NoFiles  bool   // no inode is left for another file
 }

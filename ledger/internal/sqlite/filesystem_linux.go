@@ -42,6 +42,7 @@ func FileSystemOf(path string) FileSystem {
 		Network:  NetworkName(uint32(st.Type)),
 		ReadOnly: st.Flags&unix.ST_RDONLY != 0,
 		Free:     st.Bavail * uint64(st.Frsize),
+		Size:     st.Blocks * uint64(st.Frsize),
 		NoFiles:  st.Files > 0 && st.Ffree == 0, // some file systems do not count inodes
 	}
 }

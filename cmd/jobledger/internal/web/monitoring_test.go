@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -22,6 +23,14 @@ func TestMonitoringNamesMetricsThatExist(t *testing.T) {
 	token := s.create("m", []string{"*"}, access.Metrics)
 	s.do("GET", "/metrics", nil, "Authorization", token)
 	_, text := s.do("GET", "/metrics", nil, "Authorization", token) // the first answer is counted in the second
+	if runtime.GOOS == "linux" {                                    // other systems do not tell all
+		for _, one := range []string{"process_cpu_seconds_total ", "process_resident_memory_bytes ",
+			"process_open_fds ", "jobledger_disk_free_bytes ", "jobledger_disk_size_bytes "} {
+			if !regexp.MustCompile(`(?m)^` + one + `[0-9.e+]*[1-9]`).MatchString(text) {
+				t.Errorf("no %s in\n%s", one, text)
+			}
+		}
+	}
 	name := regexp.MustCompile(`jobledger_[a-z_]+`)
 	there := map[string]bool{}
 	for _, one := range name.FindAllString(text, -1) {
@@ -60,14 +69,32 @@ func TestMonitoringNamesMetricsThatExist(t *testing.T) {
 			t.Errorf("the panel %s asks for nothing", p.Title)
 		}
 	}
+	checkExposition(t, text)
 }
 
-func TestAlertsFireAsTheirTestsSay(t *testing.T) {
-	t.Parallel()
+// checkExposition has promtool read the text.
+func checkExposition(t *testing.T, text string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), promtool(t), "check", "metrics") // #nosec G204 -- as the system has it
+	cmd.Stdin = strings.NewReader(text)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("promtool check metrics: %v\n%s", err, out)
+	}
+}
+
+// promtool returns the path of the program; a test is skipped where it is not installed.
+func promtool(t *testing.T) string {
+	t.Helper()
 	tool, err := exec.LookPath("promtool")
 	if err != nil && os.Getenv("CI") != "true" {
 		t.Skip("promtool is not installed") // in CI that is a failure
 	}
+	return tool
+}
+
+func TestAlertsFireAsTheirTestsSay(t *testing.T) {
+	t.Parallel()
+	tool := promtool(t)
 	for _, words := range [][]string{{"check", "rules", "alerts.yaml"}, {"test", "rules", "alerts_test.yaml"}} {
 		cmd := exec.CommandContext(t.Context(), tool, words...) // #nosec G204 -- as the system has it
 		cmd.Dir = monitoring

@@ -268,6 +268,9 @@ func TestMetricsAreWhatTheLedgerHas(t *testing.T) {
 		"# TYPE jobledger_queue_oldest_ready_seconds gauge",
 		"jobledger_leases_overdue 0",
 		`jobledger_http_requests_total{route="/login",method="POST",status="303"} 1`,
+		`jobledger_http_request_duration_seconds_bucket{route="/login",method="POST",le="+Inf"} 1`,
+		`jobledger_http_request_duration_seconds_count{route="/login",method="POST"} 1`,
+		"# TYPE process_start_time_seconds gauge", "# TYPE go_goroutines gauge",
 	} {
 		if !strings.Contains(text, line+"\n") {
 			t.Errorf("no line %s in\n%s", line, text)

@@ -38,7 +38,8 @@ func (a *API) serveMetrics(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	m := &exposition{}
-	m.requests(a.Door.Answers())
+	m.requests(a.Door.Answers(), a.Door.Durations())
+	m.process()
 	m.one("jobledger_sse_clients", "Streams of events that are open.", float64(a.Follower.Count()))
 	if a.Waiting != nil {
 		m.one("jobledger_long_polls", "Claims that wait for a job.", float64(a.Waiting()))
@@ -193,6 +194,11 @@ func (m *exposition) sizes(store *ledger.Store) {
 	m.one("jobledger_db_size_bytes", "Size of the ledger's file.", size(store.Path()))
 	m.one("jobledger_wal_size_bytes", "Size of the write-ahead log next to it; 0: there is none.",
 		size(store.Path()+"-wal"))
+	if disk := ledger.FileSystemOf(store.Path()); disk.Known {
+		m.one("jobledger_disk_free_bytes", "What this server may still write to the file system of the ledger.",
+			float64(disk.Free))
+		m.one("jobledger_disk_size_bytes", "Size of the file system of the ledger.", float64(disk.Size))
+	}
 }
 
 // build adds which program answers.
@@ -208,17 +214,31 @@ func (m *exposition) build(store *ledger.Store) {
 }
 
 // requests adds the answers of this server since it was started.
-func (m *exposition) requests(counts map[door.Answered]int64) {
+func (m *exposition) requests(counts map[door.Answered]int64, took map[string]door.Durations) {
 	kinds := slices.SortedFunc(maps.Keys(counts), func(a, b door.Answered) int {
 		return cmp.Or(strings.Compare(a.Route, b.Route), a.Status-b.Status)
 	})
 	m.family("jobledger_http_requests_total", "counter", "Answers of this server since it was started.")
 	for _, k := range kinds {
-		method, path, found := strings.Cut(k.Route, " ")
-		if !found {
-			method, path = "", k.Route
-		}
+		method, path := splitPattern(k.Route)
 		m.sample("jobledger_http_requests_total", float64(counts[k]), "route", path, "method", method,
 			"status", strconv.Itoa(k.Status))
 	}
+	m.family("jobledger_http_request_duration_seconds", "histogram",
+		"How long the answers of this server took since it was started, streams to their end.")
+	for _, route := range slices.Sorted(maps.Keys(took)) {
+		d := took[route]
+		method, path := splitPattern(route)
+		m.buckets("jobledger_http_request_duration_seconds", door.Buckets[:], d.Counts[:], d.Sum, "route", path,
+			"method", method)
+	}
+}
+
+// splitPattern returns the parts of a pattern of [http.ServeMux]; one of no route is all path.
+func splitPattern(pattern string) (method, path string) {
+	method, path, found := strings.Cut(pattern, " ")
+	if !found {
+		return "", pattern
+	}
+	return method, path
 }

@@ -79,16 +79,21 @@ func sortedKinds[V any](of map[event.Kind]V) []event.Kind {
 
 // histogram adds the samples of h.
 func (m *exposition) histogram(name string, h *view.Histogram, labels ...string) {
-	sum := int64(0)
-	for i, n := range h.Counts {
+	m.buckets(name, view.Buckets[:], h.Counts[:], h.Sum, labels...)
+}
+
+// buckets adds a histogram: the last of counts is of what is above all ends.
+func (m *exposition) buckets(name string, ends []float64, counts []int64, sum float64, labels ...string) {
+	count := int64(0)
+	for i, n := range counts {
 		end := "+Inf"
-		if sum += n; i < len(view.Buckets) {
-			end = strconv.FormatFloat(view.Buckets[i], 'g', -1, 64)
+		if count += n; i < len(ends) {
+			end = strconv.FormatFloat(ends[i], 'g', -1, 64)
 		}
-		m.sample(name+"_bucket", float64(sum), append(slices.Clone(labels), "le", end)...)
+		m.sample(name+"_bucket", float64(count), append(slices.Clone(labels), "le", end)...)
 	}
-	m.sample(name+"_sum", h.Sum, labels...)
-	m.sample(name+"_count", float64(sum), labels...)
+	m.sample(name+"_sum", sum, labels...)
+	m.sample(name+"_count", float64(count), labels...)
 }
 
 // verified adds what the server's own verification found.

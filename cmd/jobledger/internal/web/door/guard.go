@@ -6,7 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"strings"
-	"sync"
+	"time"
 )
 
 // Route is a pattern of [http.ServeMux] with its handler, which returns an error instead of writing it.
@@ -43,6 +43,7 @@ func (d *Door) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		maps.Copy(h, always)
+		begun := time.Now()
 		counted := &counter{ResponseWriter: w, status: http.StatusOK}
 		route := "refused"
 		if p := d.refuse(r); p != nil {
@@ -54,7 +55,7 @@ func (d *Door) Handler() http.Handler {
 			d.mux.ServeHTTP(counted, r)
 			route = r.Pattern
 		}
-		d.requests.add(route, counted.status)
+		d.requests.add(route, counted.status, time.Since(begun))
 	})
 }
 
@@ -217,31 +218,3 @@ func (c *counter) Write(p []byte) (int, error) {
 
 // Unwrap is for [http.ResponseController].
 func (c *counter) Unwrap() http.ResponseWriter { return c.ResponseWriter }
-
-// requests counts answers.
-type requests struct {
-	mu sync.Mutex
-	n  map[Answered]int64
-}
-
-// Answered is what answers are counted by.
-type Answered struct {
-	Route  string // the pattern; "refused" where the request got to none
-	Status int
-}
-
-func (q *requests) add(route string, status int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.n == nil {
-		q.n = make(map[Answered]int64)
-	}
-	q.n[Answered{route, status}]++
-}
-
-// Answers returns how many answers there were since the server was started.
-func (d *Door) Answers() map[Answered]int64 {
-	d.requests.mu.Lock()
-	defer d.requests.mu.Unlock()
-	return maps.Clone(d.requests.n)
-}
