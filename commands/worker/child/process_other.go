@@ -10,8 +10,8 @@ import (
 )
 
 // errUnsupported is the answer of a system without the calls that supervision needs.
-var errUnsupported = fmt.Errorf("commands cannot be run on %s, only on a Unix; a program can claim jobs over HTTP, by "+
-	"'pipe', or as a handler in Go: %w", runtime.GOOS, errors.ErrUnsupported)
+var errUnsupported = fmt.Errorf("commands cannot be run on %s, only on a Unix; a program can claim jobs "+
+	"over HTTP, by 'pipe', or as a handler in Go: %w", runtime.GOOS, errors.ErrUnsupported)
 
 // supported returns errUnsupported.
 func supported() error { return errUnsupported }

@@ -92,8 +92,8 @@ func (e *StartError) Error() string { return fmt.Sprintf("run %s: %v", e.Path, e
 // Unwrap returns the cause.
 func (e *StartError) Unwrap() error { return e.Err }
 
-// LookPath finds the file of a command as a shell does. Its error is a [*StartError]; on a system that is no Unix,
-// where commands are not run, it always returns one, with code 126.
+// LookPath finds the file of a command as a shell does. Its error is a [*StartError]. On a system that is no
+// Unix, where commands are not run, it always returns one, with code 126.
 func LookPath(name string) (string, error) {
 	if err := supported(); err != nil {
 		return "", &StartError{Path: name, Code: 126, Err: err}

@@ -23,7 +23,7 @@ func TestMonitoringNamesMetricsThatExist(t *testing.T) {
 	token := s.create("m", []string{"*"}, access.Metrics)
 	s.do("GET", "/metrics", nil, "Authorization", token)
 	_, text := s.do("GET", "/metrics", nil, "Authorization", token) // the first answer is counted in the second
-	if runtime.GOOS == "linux" {                                    // other systems do not tell all
+	if runtime.GOOS == "linux" {                                    // other systems do not report all
 		for _, one := range []string{"process_cpu_seconds_total ", "process_resident_memory_bytes ",
 			"process_open_fds ", "jobledger_disk_free_bytes ", "jobledger_disk_size_bytes "} {
 			if !regexp.MustCompile(`(?m)^` + one + `[0-9.e+]*[1-9]`).MatchString(text) {
@@ -75,7 +75,8 @@ func TestMonitoringNamesMetricsThatExist(t *testing.T) {
 // checkExposition has promtool read the text.
 func checkExposition(t *testing.T, text string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), promtool(t), "check", "metrics") // #nosec G204 -- as the system has it
+	// #nosec G204 -- as the system has it
+	cmd := exec.CommandContext(t.Context(), promtool(t), "check", "metrics")
 	cmd.Stdin = strings.NewReader(text)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("promtool check metrics: %v\n%s", err, out)
