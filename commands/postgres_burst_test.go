@@ -169,12 +169,15 @@ func (w *twin) step(t *testing.T, r *rand.Rand) string {
 // where most could be one, there are steps until some were.
 func TestPostgresBurstEqualsWrite(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(ledgertest.Size(2, 4, 100)) {
+	for seed := range uint64(ledgertest.Size(2, 4, 40)) {
 		fast, slow := newTwin(t, ledgertest.Postgres(t)), newTwin(t, t.TempDir()+"/jobs.db")
 		fast.plain, slow.plain = seed%2 == 0, seed%2 == 0
 		a, b := rand.New(rand.NewPCG(seed, 0)), rand.New(rand.NewPCG(seed, 0))
 		bursts := func() int64 { done, _ := fast.Store.Bursts(); return done }
 		for i := 0; i < 150 || fast.plain && bursts() < 10; i++ {
+			if i == 5000 {
+				t.Fatalf("seed %d: %d bursts in %d steps", seed, bursts(), i)
+			}
 			if x, y := fast.step(t, a), slow.step(t, b); x != y {
 				t.Fatalf("seed %d, step %d:\n%s\nwithout bursts:\n%s", seed, i, x, y)
 			}
@@ -193,12 +196,13 @@ func TestPostgresBurstEqualsWrite(t *testing.T) {
 	}
 }
 
-// inTurns is a worker on a ledger in which it has claimed, so that its next turn can be a burst.
+// inTurns is a worker on a ledger in which its last turn was a burst, so that the next one mostly is, too:
+// unless what is known of the lanes has become old, on a machine that is very busy.
 func inTurns(t *testing.T, dsn string, s *commands.Service) (turn func(ends ...projection.Job) (
 	[]commands.Result, []projection.Job, error), held []projection.Job) {
 	t.Helper()
 	other := &commands.Service{Store: ledgertest.OpenAt(t, dsn)}
-	for range 9 {
+	for range 60 {
 		enqueueOne(t, other, commands.Enqueue{Queue: "mail", Payload: []byte("p")})
 	}
 	turn = func(ends ...projection.Job) ([]commands.Result, []projection.Job, error) {
@@ -209,12 +213,16 @@ func inTurns(t *testing.T, dsn string, s *commands.Service) (turn func(ends ...p
 		return s.ApplyAndClaim(t.Context(), "worker:w", ops, commands.ClaimRequest{Queues: []string{"mail"},
 			Worker: worker("w"), Limit: 2})
 	}
-	for range 2 { // statements are prepared at their first use
+	for n, bursts := 0, int64(0); n < 2 || bursts == 0; n++ { // statements are prepared at their first use
+		if n == 20 {
+			t.Fatal("no turn was a burst")
+		}
 		ended := held
 		results, jobs, err := turn(ended...)
 		if held = jobs; err != nil || len(results) != len(ended) || len(held) != 2 {
 			t.Fatal(results, jobs, err)
 		}
+		bursts, _ = s.Store.Bursts()
 	}
 	return turn, held
 }
@@ -225,18 +233,25 @@ func TestPostgresBurstWithALostJob(t *testing.T) {
 	dsn := ledgertest.Postgres(t)
 	s := &commands.Service{Store: ledgertest.OpenAt(t, dsn)}
 	t.Cleanup(func() { commandstest.Verify(t, s.Store) })
-	before, _ := s.Store.Bursts()
 	turn, held := inTurns(t, dsn, s)
-	apply(t, &commands.Service{Store: ledgertest.OpenAt(t, dsn)}, held[1].ID, commands.Cancel{})
-	done, failed := s.Store.Bursts()
-	results, jobs, err := turn(held...)
-	if err != nil || len(jobs) != 2 || results[0].Err != nil ||
-		!errors.Is(results[1].Err, commands.ErrCancelled) {
-		t.Fatal(results, jobs, err)
+	for range 8 {
+		apply(t, &commands.Service{Store: ledgertest.OpenAt(t, dsn)}, held[1].ID, commands.Cancel{})
+		done, failed := s.Store.Bursts()
+		results, jobs, err := turn(held...)
+		if err != nil || len(jobs) != 2 || results[0].Err != nil ||
+			!errors.Is(results[1].Err, commands.ErrCancelled) {
+			t.Fatal(results, jobs, err)
+		}
+		doneNow, failedNow := s.Store.Bursts()
+		if doneNow != done {
+			t.Fatal("the burst was carried out")
+		}
+		if failedNow == failed+1 {
+			return
+		}
+		held = jobs // the turn was no burst
 	}
-	if doneNow, failedNow := s.Store.Bursts(); done == before || doneNow != done || failedNow != failed+1 {
-		t.Errorf("%d bursts were carried out, and %d failed", doneNow-before, failedNow-failed)
-	}
+	t.Error("in 8 turns no burst was tried")
 }
 
 // The connection breaks during a burst. Where it is durable, the claims show that; where not, sending the
@@ -249,11 +264,7 @@ func TestPostgresBurstWithLostAnswer(t *testing.T) {
 			c, through := commandstest.NewCutter(t, dsn)
 			s := &commands.Service{Store: ledgertest.OpenAt(t, through)}
 			t.Cleanup(func() { commandstest.Verify(t, s.Store) })
-			before, _ := s.Store.Bursts()
 			turn, held := inTurns(t, dsn, s)
-			if done, _ := s.Store.Bursts(); done == before {
-				t.Fatal("no turn was a burst")
-			}
 			c.Once(way)
 			results, jobs, err := turn(held...)
 			if c.Cuts.Load() != 1 {
