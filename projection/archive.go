@@ -51,16 +51,14 @@ func LastSegment(ctx context.Context, tx *ledger.Tx) (s Segment, err error) {
 
 // segmentAt returns the segment of the archived event at pos.
 func segmentAt(ctx context.Context, tx *ledger.Tx, pos int64) (s Segment, err error) {
-	for e, err := range tx.Events(ctx, ledger.Filter{After: pos - 1, Until: pos}) {
-		if err != nil {
-			return s, err
-		}
-		if _, ok := e.Body.(*event.Archived); !ok {
-			return s, fmt.Errorf("%w: the event %d is no archived one", ledger.ErrDamaged, pos)
-		}
-		s = segmentOf(e)
+	e, found, err := tx.EventAt(ctx, pos)
+	if err != nil || !found {
+		return s, err
 	}
-	return s, nil
+	if _, ok := e.Body.(*event.Archived); !ok {
+		return s, fmt.Errorf("%w: the event %d is no archived one", ledger.ErrDamaged, pos)
+	}
+	return segmentOf(e), nil
 }
 
 // Removal is what has left the ledger so far, as its removed events say. What an import took in has left
@@ -134,13 +132,11 @@ func horizon(ctx context.Context, tx *ledger.Tx) (int64, error) {
 	if err != nil || imported > last {
 		return 0, err
 	}
-	for e, err := range tx.Events(ctx, ledger.Filter{After: last - 1, Until: last}) {
-		if err != nil {
-			return 0, err
-		}
-		return e.Body.(*event.Removed).Hi, nil
+	e, found, err := tx.EventAt(ctx, last)
+	if err != nil || !found {
+		return 0, err
 	}
-	return 0, nil
+	return e.Body.(*event.Removed).Hi, nil
 }
 
 func tableInt(ctx context.Context, tx *ledger.Tx, query string) (n int64, err error) {

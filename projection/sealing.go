@@ -38,15 +38,11 @@ func SealingOf(ctx context.Context, tx *ledger.Tx) (s Sealing, err error) {
 	if err := table.ScanOne(ctx, tx, lastSealing, []any{&pos}); err != nil || pos == 0 {
 		return s, err
 	}
-	for e, err := range tx.Events(ctx, ledger.Filter{After: pos - 1, Until: pos}) {
-		if err != nil {
-			return s, err
-		}
-		if s, err = EvolveSealing(s, e); err != nil {
-			return s, err
-		}
+	e, found, err := tx.EventAt(ctx, pos)
+	if err != nil || !found {
+		return s, err
 	}
-	return s, nil
+	return EvolveSealing(s, e)
 }
 
 // ReadSealing is SealingOf in a snapshot of its own.

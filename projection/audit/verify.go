@@ -183,13 +183,11 @@ func (v *verifier) begin(ctx context.Context) error {
 		}
 		return v.first(ctx)
 	}
-	for e, err := range v.tx.Events(ctx, ledger.Filter{After: v.Since - 1, Until: v.Since}) {
-		if err != nil {
-			return v.stop(v.Since, err)
-		}
-		v.last = e
+	last, found, err := v.tx.EventAt(ctx, v.Since)
+	if err != nil {
+		return v.stop(v.Since, err)
 	}
-	if v.last.Pos == 0 {
+	if v.last = last; !found {
 		v.find(Finding{Code: FindGap, Pos: v.Since, Detail: "this event had been verified, and is not there"})
 		v.Stopped = true
 		return nil
