@@ -188,14 +188,14 @@ func (c *Command) run(t *task) commands.Command {
 // capture returns the writers for both streams of an attempt at job.
 func (c *Command) capture(job projection.Job) (streams [2]attemptlog.Capture) {
 	for i := range streams {
-		switch {
-		case c.Private:
-		case c.Logs == "":
-			streams[i] = *attemptlog.New(job.Salt, "", 0)
-		default:
-			path := attemptlog.File(c.Logs, job.ID, job.Attempt, i == 1)
-			streams[i] = *attemptlog.New(job.Salt, path, c.logLimit())
+		if c.Private {
+			continue
 		}
+		path := ""
+		if c.Logs != "" {
+			path = attemptlog.File(c.Logs, job.ID, job.Attempt, i == 1)
+		}
+		streams[i] = *attemptlog.New(job.Salt, path, c.logLimit())
 	}
 	return streams
 }

@@ -2,13 +2,15 @@
 // stream, which has its head and its tail if it is long, and a digest for the event that ends the attempt.
 // [Stream.Check] compares the two later:
 //
-//		out := attemptlog.New(salt, attemptlog.File(folder, job, attempt, false), attemptlog.DefaultLimit)
-//		cmd.Stdout = out
-//		// … it runs, and has ended
-//		kept, err := out.Close()
+//	out := attemptlog.New(salt, attemptlog.File(folder, job, attempt, false), attemptlog.DefaultLimit)
+//	cmd.Stdout = out
+//	// … it runs, and has ended
+//	kept, err := out.Close()
 //
-//	  - file.go: [File] and [Capture], which writes one
-//	  - check.go: [Stream] and [Stream.Check]
+// Files in reading order:
+//
+//   - file.go: [File] and [Capture], which writes one
+//   - check.go: [Stream] and [Stream.Check]
 package attemptlog
 
 import (
