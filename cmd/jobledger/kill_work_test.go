@@ -174,7 +174,6 @@ func TestKillLeaksNoOpenFiles(t *testing.T) {
 			before = r.openWhenIdle(n, survivors)
 		}
 	}
-	r.openWhenIdle(deaths, survivors)
 	r.eventually(fmt.Sprintf("no more files are open than after ten deaths, when it was %d", before),
 		func() bool { return r.openWhenIdle(deaths, survivors) <= before+3 }) // those of the last command close
 	for _, p := range survivors {

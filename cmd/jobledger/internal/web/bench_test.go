@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/web/access"
+	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/commands"
 	"jobledger/commands/remote"
 	"jobledger/commands/worker"
@@ -89,4 +90,10 @@ func BenchmarkOverHTTP(b *testing.B) {
 	b.ReportMetric(float64(busy[1][1])/float64(busy[1][0]+1), "drain-cpu-ratio")
 	b.ReportMetric(float64(producers*each*b.N)/enqueue[1].Seconds(), "enqueued/s")
 	b.ReportMetric(float64(producers*each*b.N)/drain[1].Seconds(), "drained/s")
+}
+
+// processorTime returns the time of the processors that this process has used so far; 0: it is not known.
+func processorTime() time.Duration {
+	used, _ := api.ProcessorTime()
+	return used
 }

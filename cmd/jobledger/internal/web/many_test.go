@@ -112,29 +112,41 @@ func TestManyWaitAndWatchAtOnce(t *testing.T) {
 // service works on the ledger of the server.
 func (s *served) service() *commands.Service { return &commands.Service{Store: s.Store} }
 
-// A token may have only so many claims that wait.
-func TestWaitingClaimsOfOneTokenAreLimited(t *testing.T) {
-	s := serve(t, "127.0.0.1:0")
-	token := s.create("w", []string{"*"}, access.Work)
-	ctx, cancel := context.WithCancel(t.Context())
+// waiting has n claims wait, the i-th of queue(i), and returns once the server counts them. A token is for as
+// many of them as each says; the last token is returned. end ends them.
+func (s *served) waiting(n, each int, queue func(i int) string) (token string, end func()) {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(s.t.Context())
 	var open sync.WaitGroup
-	defer open.Wait()
-	defer cancel()
-	for range 64 {
+	for i := range n {
+		if i%each == 0 {
+			token = s.create(fmt.Sprint("w-", i), []string{"*"}, access.Work)
+		}
+		r, err := http.NewRequestWithContext(ctx, "GET", fmt.Sprintf("%s%s/claims/ready?queue=%s&wait=60", s.base,
+			api.Root, queue(i)), nil)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		r.Header.Set("Authorization", token)
 		open.Go(func() {
-			r, err := http.NewRequestWithContext(ctx, "GET", s.base+api.Root+"/claims/ready?queue=q&wait=60", nil)
-			if err != nil {
-				return
-			}
-			r.Header.Set("Authorization", token)
 			if answer, err := s.client.Do(r); err == nil {
 				_ = answer.Body.Close()
 			}
 		})
 	}
-	for s.work.Waiting() < 64 {
+	for s.work.Waiting() < n {
 		time.Sleep(time.Millisecond) // no event says that a request waits
 	}
+	return token, func() { cancel(); open.Wait() }
+}
+
+func queueQ(int) string { return "q" }
+
+// A token may have only so many claims that wait.
+func TestWaitingClaimsOfOneTokenAreLimited(t *testing.T) {
+	s := serve(t, "127.0.0.1:0")
+	token, end := s.waiting(64, 64, queueQ)
+	defer end()
 	status, text := s.post("GET", "/claims/ready?queue=q&wait=60", "", "", "Authorization", token)
 	if status != http.StatusTooManyRequests {
 		t.Errorf("one more: %d %s", status, text)
@@ -149,29 +161,8 @@ func TestWaitingClaimsOfOneTokenAreLimited(t *testing.T) {
 func TestWaitingClaimsAreLimited(t *testing.T) {
 	n := ledgertest.Size(8, 16, work.MaxWaiting)
 	s := serveWith(t, "127.0.0.1:0", func(c *Config) { c.Waiting = n })
-	ctx, cancel := context.WithCancel(t.Context())
-	var open sync.WaitGroup
-	defer open.Wait()
-	defer cancel()
-	var token string
-	for i := range n {
-		if i%(work.MaxWaitingGrant/2) == 0 {
-			token = s.create(fmt.Sprint("w-", i), []string{"*"}, access.Work)
-		}
-		r, err := http.NewRequestWithContext(ctx, "GET", s.base+api.Root+"/claims/ready?queue=q&wait=60", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Authorization", token)
-		open.Go(func() {
-			if answer, err := s.client.Do(r); err == nil {
-				_ = answer.Body.Close()
-			}
-		})
-	}
-	for s.work.Waiting() < n {
-		time.Sleep(time.Millisecond) // no event says that a request waits
-	}
+	_, end := s.waiting(n, work.MaxWaitingGrant/2, queueQ)
+	defer end()
 	other := s.create("other", []string{"*"}, access.Work)
 	answer, text := s.do("GET", api.Root+"/claims/ready?queue=q&wait=60", nil, "Authorization", other)
 	if answer.StatusCode != http.StatusTooManyRequests || answer.Header.Get("Retry-After") == "" ||
@@ -184,8 +175,7 @@ func TestWaitingClaimsAreLimited(t *testing.T) {
 			t.Errorf("a claim with the wait %s: %d %s", wait, status, text)
 		}
 	}
-	cancel()
-	open.Wait()
+	end()
 	for s.work.Waiting() > 0 {
 		time.Sleep(time.Millisecond) // no event says that the server has noticed
 	}
@@ -205,27 +195,12 @@ func BenchmarkIdleLongPolls(b *testing.B) {
 	s := serve(b, "127.0.0.1:0")
 	s.client.Transport = &http.Transport{DisableKeepAlives: true}
 	const polls, each, workers = 1000, 60, 16
+	_, end := s.waiting(polls, each, func(i int) string { return fmt.Sprint("q", i%10) })
+	defer end()
 	ctx, cancel := context.WithCancel(b.Context())
 	var open sync.WaitGroup
 	defer open.Wait()
 	defer cancel()
-	var token string
-	for i := range polls {
-		if i%each == 0 {
-			token = s.create(fmt.Sprint("poller-", i), []string{"*"}, access.Work)
-		}
-		r, err := http.NewRequestWithContext(ctx, "GET", fmt.Sprintf("%s%s/claims/ready?queue=q%d&wait=60", s.base,
-			api.Root, i%10), nil)
-		if err != nil {
-			b.Fatal(err)
-		}
-		r.Header.Set("Authorization", token)
-		open.Go(func() {
-			if answer, err := s.client.Do(r); err == nil {
-				_ = answer.Body.Close()
-			}
-		})
-	}
 	c := s.remote("workers", access.Work)
 	for range workers {
 		w := &worker.Worker{Backend: c, Queues: []string{"q"}, Slots: 4, Handler: worker.HandlerFunc(

@@ -15,7 +15,7 @@ var started = time.Now()
 // not report is left out.
 func (m *exposition) process() {
 	m.one("process_start_time_seconds", "When the process started.", float64(started.UnixMilli())/1e3)
-	if used, known := processorTime(); known {
+	if used, known := ProcessorTime(); known {
 		m.family("process_cpu_seconds_total", "counter", "Time of the processors that the process has used.")
 		m.sample("process_cpu_seconds_total", used.Seconds())
 	}
