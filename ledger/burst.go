@@ -122,17 +122,6 @@ func (c *TxCache) afterBurst(base, tail int64) {
 // Covers returns the pos of the last event that the value includes.
 func (c *TxCache) Covers() int64 { return c.covers }
 
-// Knows reports whether these names and this worker have their numbers, as far as the connection has seen.
-func (tx *Tx) Knows(w event.Worker, names ...string) bool {
-	d := &tx.session.dictionary
-	_, ok := d.workers[w]
-	for _, name := range names {
-		_, known := d.names[name]
-		ok = ok && known
-	}
-	return ok
-}
-
 // RowsOf returns the rows of a as if its query was read in tx.
 func (tx *Tx) RowsOf(ctx context.Context, a Answer) (*Rows, error) {
 	rows, into, err := a.Read()

@@ -12,12 +12,14 @@
 //
 // Files in reading order:
 //
-//   - open.go, store.go, readers.go, group_commit.go, burst.go, nested.go, tx.go, unsent.go, watch.go: a
-//     Store, its commit loop, transactions, notifications
+//   - open.go, store.go, group_commit.go, burst.go, nested.go, read.go, peek.go, watch.go: a Store, its
+//     commit loop, reads, notifications
+//   - tx.go, unsent.go, statements.go, txcache.go: transactions, and what survives one
 //   - events.go, scan.go, complete.go, pages.go, internal/row: appending and reading events
-//   - dictionary.go, bodies.go, digest.go, erase.go, remove.go: the other tables, and what leaves
-//   - session.go, txcache.go: statements, and what survives a transaction
+//   - dictionary.go, dependencies.go, bodies.go, digest.go, erase.go, remove.go: the other tables, and what
+//     leaves
 //   - check.go, maintain.go, inspect.go: checks, repair, copies, and a ledger seen from outside
+//   - internal/session: a connection, the names that it knows, and the pool of those for reading
 //   - internal/engine, internal/sqlite, internal/postgres: the contract with a database, and the two engines
 //
 // The invariants that the whole program rests on, cited in the code by number:

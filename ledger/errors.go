@@ -10,7 +10,7 @@ import (
 // Errors that callers branch on.
 var (
 	ErrUnknownKind = event.ErrUnknownKind // written by a newer program, or damaged
-	ErrClosed      = errors.New("ledger: store is closed")
+	ErrClosed      = engine.ErrClosed
 
 	// ErrNested: a function of Store.Write called what writes to the same Store, and would wait for itself.
 	ErrNested = errors.New("ledger: a write within a write of the same store")

@@ -57,7 +57,7 @@ func (tx *Tx) append(ctx context.Context, e *event.Event) error {
 }
 
 // rowOf returns e as the table has it, in the order of row.Names.
-func (tx *Tx) rowOf(ctx context.Context, e *event.Event) (values [len(row.Names)]any, err error) {
+func (tx *Tx) rowOf(ctx context.Context, e *event.Event) (values row.Values, err error) {
 	actor, err := tx.Name(ctx, e.Actor)
 	if err != nil {
 		return values, err
@@ -66,38 +66,7 @@ func (tx *Tx) rowOf(ctx context.Context, e *event.Event) (values [len(row.Names)
 	if err != nil {
 		return values, err
 	}
-	kind := e.Kind()
-	var ulid any
-	switch kind {
-	case event.KindEnqueued:
-		ulid = string(e.Job)
-	case event.KindClaimed, event.KindRefused, event.KindStopped:
-		ulid = e.Token
-	}
-	data, digest := event.AppendStored(nil, event.OmitDefaults(e.Body, e.At))
-	return [...]any{e.Pos, null(e.N), null(e.Seq), int64(kind), event.Micros(e.At), actor, null(worker), ulid,
-		null(int64(e.Attempt)), null(int64(e.From)), null(int64(e.To)), bytesOrNull(digest), textOrNull(data)}, nil
-}
-
-func bytesOrNull(b []byte) any {
-	if b == nil {
-		return nil
-	}
-	return b
-}
-
-func textOrNull(b []byte) any {
-	if b == nil {
-		return nil
-	}
-	return string(b)
-}
-
-func null(n int64) any {
-	if n == 0 {
-		return nil
-	}
-	return n
+	return row.Of(e, actor, worker), nil
 }
 
 // Filter says which events to read; the zero Filter is all of them.

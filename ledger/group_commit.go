@@ -11,6 +11,7 @@ import (
 
 	"jobledger/ledger/failpoint"
 	"jobledger/ledger/internal/engine"
+	"jobledger/ledger/internal/session"
 )
 
 const (
@@ -18,7 +19,6 @@ const (
 	maxGroup     = 512                  // functions per transaction
 	maxTries     = 5                    // of a transaction that conflicts, or loses its connection
 	maxGroupTime = 8 * time.Millisecond // after which a transaction takes no further functions
-	maxReaders   = 4
 )
 
 // request is one function that waits for its transaction.
@@ -155,14 +155,14 @@ func (s *Store) attempt(
 		err = s.engine.Commit(s.announcedToOthers())
 	}
 	if err != nil {
-		s.writer.dictionary.forget()
+		s.writer.ForgetNames()
 		s.cache.Invalidate()
 		if rollbackErr := s.engine.Rollback(); errors.Is(err, engine.ErrRetry) && rollbackErr != nil {
 			err = rollbackErr
 		}
 		return group, err
 	}
-	s.writer.dictionary.keep()
+	s.writer.KeepNames()
 	s.cache.committed(tx.base, tx.tail)
 	s.written.Store(tx.tail)
 	if s.noDeps = 0; tx.waits != nil && !*tx.waits {
@@ -190,7 +190,7 @@ func (s *Store) begin(ctx context.Context, since time.Time) (engine.Head, error)
 		return at, err
 	}
 	if s.writer == nil || s.writer.Session != on { // the first transaction, or the connection was lost
-		s.writer, s.noDeps = &session{Session: on}, 0
+		s.writer, s.noDeps = session.New(on), 0
 	}
 	if len(warmup) > 0 && len(at.Prefetched) == 0 {
 		s.cache.Invalidate()
@@ -301,7 +301,7 @@ func (s *Store) runSavepoints(tx *Tx, group []grouped) ([]grouped, error) {
 			if _, err := s.writer.Exec(`ROLLBACK TO one`); err != nil {
 				return group, err
 			}
-			s.writer.dictionary.forget()
+			s.writer.ForgetNames()
 			tx.cache.Invalidate()
 			tx.tail, tx.tailAt = tx.fn.tail, tx.fn.tailAt
 		}

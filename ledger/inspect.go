@@ -6,6 +6,7 @@ import (
 
 	"jobledger/ledger/internal/engine"
 	"jobledger/ledger/internal/postgres"
+	"jobledger/ledger/internal/session"
 	"jobledger/ledger/internal/sqlite"
 	"jobledger/ledger/internal/sqlite/lockholders"
 )
@@ -64,7 +65,7 @@ func InspectServer(ctx context.Context, dsn string, fn func(*Tx, ServerFacts) er
 
 // snapshotOf returns a reading Tx of a ledger that has no commit loop.
 func snapshotOf(e engine.Engine, s *engine.Session, at engine.Head) *Tx {
-	return newReadTx(newStore("", e), &session{Session: s}, at)
+	return newReadTx(newStore("", e), session.New(s), at)
 }
 
 // LockHolders returns the processes that have the ledger at path open, in the order of their ids, on Linux.

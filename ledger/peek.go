@@ -57,7 +57,7 @@ func (s *Store) runPeek(p *peek) {
 		err = errNotPeeked // it runs again, on another connection
 	}
 	s.writer.Lost = nil
-	s.writer.dictionary.keep() // what a snapshot shows is committed
+	s.writer.KeepNames() // what a snapshot shows is committed
 	if _, endErr := s.writer.Exec(`ROLLBACK`); endErr != nil {
 		s.loseWriter()
 	}

@@ -8,6 +8,7 @@ import (
 
 	"jobledger/ledger/event"
 	"jobledger/ledger/internal/row"
+	"jobledger/ledger/internal/session"
 )
 
 // Scan selects what Tx.Scan reads. The zero Scan is the whole ledger.
@@ -254,7 +255,7 @@ func (s *Store) openSnapshot(ctx context.Context) (*Tx, error) {
 		_ = r.Close()
 		return nil, err
 	}
-	return newReadTx(s, &session{Session: r}, at), nil
+	return newReadTx(s, session.New(r), at), nil
 }
 
 // end closes the connection of openSnapshot.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"jobledger/ledger/internal/engine"
+	"jobledger/ledger/internal/session"
 )
 
 // Store is an open ledger. It is safe for concurrent use; Close it when done.
@@ -33,12 +34,12 @@ type Store struct {
 	groupTime time.Duration
 
 	engine   engine.Engine
-	cache    *TxCache // only the commit loop uses it
-	writer   *session // nil: no transaction yet; only the commit loop uses it
-	noDeps   int64    // the tail at which the table deps had no row; 0: unknown. Only the commit loop uses it
+	cache    *TxCache         // only the commit loop uses it
+	writer   *session.Session // nil: no transaction yet; only the commit loop uses it
+	noDeps   int64            // the tail at which deps had no row; 0: unknown. Only the commit loop uses it
 	bursts   bursts
 	requests chan *request
-	readers  readers
+	readers  *session.Pool
 	peeks    chan *peek   // nil: short reads are as any other
 	shares   atomic.Int64 // calls of Share that no Close has ended yet
 	closed   atomic.Bool
@@ -59,11 +60,11 @@ type Store struct {
 func newStore(dsn string, e engine.Engine) *Store {
 	s := &Store{
 		dsn: dsn, info: e.Info(), engine: e, cache: &TxCache{}, lockWait: lockWait, groupTime: maxGroupTime,
-		requests: make(chan *request, 1024), readers: readers{slots: make(chan struct{}, maxReaders)},
+		requests: make(chan *request, 1024), readers: session.NewPool(engine.IsServerAddress(dsn)),
 		quit: make(chan struct{}), ended: make(chan struct{}),
 	}
 	if engine.IsServerAddress(dsn) {
-		s.peeks, s.readers.normal = make(chan *peek), make(chan struct{}, normalReaders)
+		s.peeks = make(chan *peek)
 	}
 	if s.info.Altered != nil {
 		s.altered.Store(&s.info.Altered)
@@ -158,6 +159,6 @@ func (s *Store) Close() error {
 	close(s.quit)
 	<-s.ended
 	s.watchers.close()
-	s.readers.close()
+	s.readers.Close()
 	return s.engine.Close()
 }

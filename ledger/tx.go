@@ -10,6 +10,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/ledger/failpoint"
 	"jobledger/ledger/internal/engine"
+	"jobledger/ledger/internal/session"
 )
 
 // Tx is a transaction of a Store, or its snapshot when reading. It must not be used outside of the function
@@ -20,7 +21,7 @@ import (
 // by one, where each write is sent at once and a Put itself returns ErrConflict.
 type Tx struct {
 	store      *Store
-	session    *session
+	session    *session.Session
 	cache      *TxCache // nil: none
 	savepoints bool     // the savepoint mode
 	readOnly   bool
@@ -55,7 +56,7 @@ type buffer struct {
 	before  int // of these, the rows of earlier functions
 }
 
-func newTx(s *Store, on *session, at engine.Head) *Tx {
+func newTx(s *Store, on *session.Session, at engine.Head) *Tx {
 	tx := &Tx{store: s, session: on, base: at.Tail, tail: at.Tail, tailAt: at.TailAt, clock: at.Now}
 	for _, a := range at.Prefetched {
 		if a.Query == anyDependency && len(a.Rows) == 1 {
@@ -68,7 +69,7 @@ func newTx(s *Store, on *session, at engine.Head) *Tx {
 }
 
 // newReadTx returns the Tx of a snapshot.
-func newReadTx(s *Store, on *session, at engine.Head) *Tx {
+func newReadTx(s *Store, on *session.Session, at engine.Head) *Tx {
 	tx := newTx(s, on, at)
 	tx.readOnly = true
 	return tx

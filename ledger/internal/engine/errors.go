@@ -8,6 +8,7 @@ import (
 
 // Errors that callers branch on. Package ledger exports all but the last two.
 var (
+	ErrClosed         = errors.New("ledger: store is closed")
 	ErrConflict       = errors.New("ledger: conflict")
 	ErrUnknown        = errors.New("ledger: commit outcome unknown")
 	ErrBusy           = errors.New("ledger: busy")

@@ -1,8 +1,12 @@
-// Package row is the table events, row by row: its columns, and how a row becomes an event. It asks the
-// dictionary for names and decides nothing else. The ledger writes rows with Tx.Append.
+// Package row is the table events, row by row: its columns, how an event becomes a row, and how a row becomes
+// an event. It asks the dictionary for names and decides nothing else. The ledger writes rows with Tx.Append.
 //
+//	values := row.Of(&e, actor, worker)
+//	...
 //	r := row.Read(values)
 //	err := r.Decode(ctx, tx, &e)
+//
+// Files in reading order: row.go (the columns, and reading them), write.go.
 package row
 
 import (

@@ -2,12 +2,6 @@ package ledger
 
 import "jobledger/ledger/internal/engine"
 
-// session is a connection, and what was learned on it about the names in the ledger.
-type session struct {
-	*engine.Session
-	dictionary dictionary
-}
-
 // Rows are the rows of a query. The caller closes them, also after an error.
 type Rows = engine.Rows
 

@@ -1,0 +1,77 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"jobledger/ledger/internal/engine"
+	"jobledger/ledger/internal/session"
+)
+
+// Read runs fn on one snapshot of the ledger. fn must not write. A long read prevents the -wal file from
+// being reused, so split a read of many pages into several.
+func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	end, err := s.readers.Begin(ctx, s.quit)
+	if err != nil {
+		return err
+	}
+	r := s.readers.Take()
+	err = s.engine.CheckReplaced()
+	if err != nil && r != nil {
+		s.readers.Put(r)
+	}
+	var at engine.Head
+	if err == nil {
+		r, at, err = s.snapshot(ctx, r)
+	}
+	if err != nil {
+		end()
+		return err
+	}
+	if r.Pipelined {
+		defer func() { go s.giveBack(r, end) }() // the caller need not wait for the answer
+	} else {
+		defer s.giveBack(r, end)
+	}
+	return fn(newReadTx(s, r, at))
+}
+
+// giveBack ends the snapshot on r and returns r to the pool.
+func (s *Store) giveBack(r *session.Session, end func()) {
+	r.KeepNames() // what a snapshot shows is committed
+	if _, err := r.Exec(`ROLLBACK`); err != nil {
+		_ = r.Close()
+	} else {
+		s.readers.Put(r)
+	}
+	end()
+}
+
+// snapshot begins one on the connection r, or on a new one if r is nil or has died since it was last used.
+func (s *Store) snapshot(ctx context.Context, r *session.Session) (*session.Session, engine.Head, error) {
+	if r != nil {
+		at, err := s.engine.BeginSnapshot(ctx, r.Session)
+		if err == nil {
+			return r, at, nil
+		}
+		_ = r.Close()
+		if !errors.Is(err, ErrIO) || ctx.Err() != nil {
+			return nil, at, err
+		}
+	}
+	on, err := s.engine.OpenReader(ctx)
+	if err != nil {
+		return nil, engine.Head{}, fmt.Errorf("read %s: %w", s.info.Path, s.engine.Diagnose(err))
+	}
+	r = session.New(on)
+	at, err := s.engine.BeginSnapshot(ctx, r.Session)
+	if err != nil {
+		_ = r.Close()
+		return nil, at, err
+	}
+	return r, at, nil
+}
