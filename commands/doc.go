@@ -54,7 +54,7 @@
 //	enqueue.go, claim.go   new jobs; jobs for a worker
 //	batch.go               many commands and a claim in one transaction
 //	turn.go                the same in one round trip; internal/burst has how
-//	sweep.go               expired leases; internal/upkeep has what else a sweeper does
+//	sweep.go               expired leases; internal/sweep has how they are watched, and what else is done
 //	queue.go, presence.go  pausing queues; worker processes
 //	restore.go, rebuild.go whole ledgers; package load takes histories in
 package commands

@@ -24,7 +24,7 @@ const (
 	MinLease       = check.MinLease       // 1 s
 	MaxLease       = check.MaxLease       // 24 h
 	MaxRunTime     = check.MaxRunTime     // 366 days
-	DefaultLease   = time.Minute
+	DefaultLease   = check.DefaultLease   // 1 min
 )
 
 // invalid is p as an error; nil if there is none.

@@ -32,6 +32,7 @@ const (
 	MinLease       = time.Second
 	MaxLease       = 24 * time.Hour
 	MaxRunTime     = 366 * 24 * time.Hour
+	DefaultLease   = time.Minute
 )
 
 // Tags finds the first bad tag in the order of names, so that the same tags give the same error.

@@ -1,7 +1,4 @@
-// Package upkeep is what a sweeper does besides reclaiming: it carries on what one transaction would be too
-// short for, and what no command that changes a job should wait for. Each function may be called at any time,
-// by any process, and does nothing where nothing is due.
-package upkeep
+package sweep
 
 import (
 	"context"
@@ -18,9 +15,13 @@ import (
 	"jobledger/projection/keyframe"
 )
 
-// Resolve carries on with the jobs that have more waiting for them than one transaction resolves. It pauses
+// What a sweep does besides reclaiming: what one transaction would be too short for, and what no command that
+// changes a job should wait for. Each function may be called at any time, by any process, and does nothing
+// where nothing is due.
+
+// resolve carries on with the jobs that have more waiting for them than one transaction resolves. It pauses
 // between transactions.
-func Resolve(ctx context.Context, s *ledger.Store, actor string, pause time.Duration) error {
+func resolve(ctx context.Context, s *ledger.Store, actor string, pause time.Duration) error {
 	for {
 		left := false
 		err := s.Peek(ctx, func(tx *ledger.Tx) error {
@@ -48,19 +49,19 @@ func Resolve(ctx context.Context, s *ledger.Store, actor string, pause time.Dura
 	}
 }
 
-// AddKeyframes adds the keyframes that are due. What is damaged ends the keyframes, which are a cache, and
+// addKeyframes adds the keyframes that are due. What is damaged ends the keyframes, which are a cache, and
 // not the sweep; verify names it.
-func AddKeyframes(ctx context.Context, s *ledger.Store) error {
+func addKeyframes(ctx context.Context, s *ledger.Store) error {
 	if _, err := keyframe.Extend(ctx, s, keyframe.Every); err != nil && !errors.Is(err, ledger.ErrDamaged) {
 		return fmt.Errorf("sweep: keyframes: %w", err)
 	}
 	return nil
 }
 
-// Seal adds blocks of the hash tree that are missing, if sealing is on: up to so many events, or all for a
-// negative step. more says that others are missing. As with keyframes, what is damaged does not end the
+// addBlocks adds blocks of the hash tree that are missing, if sealing is on: up to so many events, or all for
+// a negative step. more says that others are missing. As with keyframes, what is damaged does not end the
 // sweep.
-func Seal(ctx context.Context, s *ledger.Store, step int64) (more bool, err error) {
+func addBlocks(ctx context.Context, s *ledger.Store, step int64) (more bool, err error) {
 	now, err := projection.ReadSealing(ctx, s)
 	switch {
 	case err != nil || !now.On:
@@ -75,8 +76,8 @@ func Seal(ctx context.Context, s *ledger.Store, step int64) (more bool, err erro
 	return more, nil
 }
 
-// TrimWAL empties a -wal file that a long read let grow, since an idle ledger has no writer that would.
-func TrimWAL(ctx context.Context, s *ledger.Store) error {
+// trimWAL empties a -wal file that a long read let grow, since an idle ledger has no writer that would.
+func trimWAL(ctx context.Context, s *ledger.Store) error {
 	if _, err := s.TrimWAL(ctx); err != nil {
 		return fmt.Errorf("sweep: -wal file: %w", err)
 	}
