@@ -40,12 +40,8 @@ func (s *Service) ApplyAt(ctx context.Context, actor string, id event.JobID, seq
 	for again := true; again; {
 		err := s.Store.Write(ctx, func(tx *ledger.Tx) (err error) {
 			refused = nil
-			var ok bool
-			if j, ok, err = projection.Get(ctx, tx, id); err != nil {
+			if j, err = jobWith(ctx, tx, id); err != nil {
 				return err
-			}
-			if !ok {
-				return fmt.Errorf("%w: %s", ErrNoJob, id)
 			}
 			if err := stillAt(j, seq); err != nil {
 				return err
@@ -63,6 +59,15 @@ func (s *Service) ApplyAt(ctx context.Context, actor string, id event.JobID, seq
 		}
 	}
 	return j, refused
+}
+
+// jobWith returns the job with this id, which is valid as such; ErrNoJob if there is none.
+func jobWith(ctx context.Context, tx *ledger.Tx, id event.JobID) (projection.Job, error) {
+	j, ok, err := projection.Get(ctx, tx, id)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: %s", ErrNoJob, id)
+	}
+	return j, err
 }
 
 // stillAt returns a MovedOnError unless j is at seq; 0 is any.
@@ -89,12 +94,9 @@ func apply(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c
 			return after, err
 		}
 	}
-	fresh, ok, err := projection.Get(ctx, tx, j.ID)
+	fresh, err := jobWith(ctx, tx, j.ID)
 	if err != nil {
 		return j, err
-	}
-	if !ok {
-		return j, fmt.Errorf("%w: %s", ErrNoJob, j.ID)
 	}
 	if !fresh.Erased {
 		fresh.Payload, fresh.Salt = j.Payload, j.Salt

@@ -203,10 +203,7 @@ func applyAll(ctx context.Context, tx *ledger.Tx, actor string, ops []Op) ([]Res
 
 // seenStill returns a MovedOnError where seen is out of date.
 func seenStill(ctx context.Context, tx *ledger.Tx, seen projection.Job) error {
-	j, ok, err := projection.Get(ctx, tx, seen.ID)
-	if err == nil && !ok {
-		err = fmt.Errorf("%w: %s", ErrNoJob, seen.ID)
-	}
+	j, err := jobWith(ctx, tx, seen.ID)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"jobledger/commands/internal/check"
 	"jobledger/commands/internal/journal"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -212,14 +213,7 @@ func (c Erase) decide(j projection.Job, _ time.Time) (journal.Fact, error) {
 }
 
 func conflict(c action, j projection.Job) error {
-	verb := "is"
-	if j.State.Final() {
-		verb = "has"
-	}
-	if j.State == event.CancelledState {
-		verb = "was"
-	}
-	return &ConflictError{c.name(), j.ID, fmt.Sprintf("it %s %s", verb, j.State)}
+	return &ConflictError{c.name(), j.ID, check.StateText(j.State)}
 }
 
 // leaseUntil is at + lease. It does not pass endBy (zero: no limit) and its grace, so that endless heartbeats

@@ -52,6 +52,7 @@
 //	internal/journal       the write path
 //	apply.go, calls.go     one command on one job; the calls by their names
 //	enqueue.go, claim.go   new jobs; jobs for a worker
+//	unique.go, depend.go   keys that other jobs have; jobs that wait, for which internal/depend has the rules
 //	batch.go               many commands and a claim in one transaction
 //	turn.go                the same in one round trip; internal/burst has how
 //	sweep.go               expired leases; internal/sweep has how they are watched, and what else is done

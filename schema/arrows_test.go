@@ -45,7 +45,7 @@ var stages = [][]string{
 	{"projection/audit", "projection/rebuild", "projection/attempts", "projection/status",
 		"projection/internal/historytest"},
 	{"commands/internal/journal", "commands/internal/pastclaim"},
-	{"commands/internal/sweep", "commands/internal/burst"},
+	{"commands/internal/sweep", "commands/internal/burst", "commands/internal/depend"},
 	{"commands"},
 	{"commands/load"},
 	{"commands/schedule"},

@@ -195,3 +195,15 @@ func Detail(text string) string {
 	}
 	return text
 }
+
+// StateText says in which state a job is: "it is queued", "it has failed", "it was cancelled".
+func StateText(s event.State) string {
+	verb := "is"
+	if s.Final() {
+		verb = "has"
+	}
+	if s == event.CancelledState {
+		verb = "was"
+	}
+	return fmt.Sprintf("it %s %s", verb, s)
+}
