@@ -12,18 +12,7 @@ func (tx *Tx) HasDependencies(ctx context.Context) (bool, error) {
 	if tx.waits != nil {
 		return *tx.waits, nil
 	}
-	rows, err := tx.ask(ctx, anyDependency)
-	if err != nil {
-		return false, err
-	}
-	defer rows.Close()
-	n := 0
-	if rows.Next() {
-		err = rows.Scan(&n)
-	}
-	if err == nil {
-		err = rows.Err()
-	}
+	n, err := tx.number(ctx, anyDependency)
 	if waits := n > 0; err == nil {
 		tx.waits = &waits
 	}

@@ -35,9 +35,3 @@ func (tx *Tx) WorkerOf(ctx context.Context, n int64) (event.Worker, error) {
 
 // Knows reports whether these names and this worker have their numbers, as far as the connection has seen.
 func (tx *Tx) Knows(w event.Worker, names ...string) bool { return tx.session.Knows(w, names...) }
-
-// number returns the integer that a query finds, without sending the buffers; 0 if it finds none.
-func (tx *Tx) number(ctx context.Context, query string, args ...any) (int64, error) {
-	n, err := tx.session.Int(tx.queryContext(ctx), query, args...)
-	return n, tx.check(err)
-}

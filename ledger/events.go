@@ -254,23 +254,15 @@ func (tx *Tx) scan(ctx context.Context, rows *Rows, known claims) (event.Event, 
 	return e, nil
 }
 
-// latestClaim looks up the id of job n and its last claim before pos.
-func (tx *Tx) latestClaim(ctx context.Context, n, pos int64) (c latestClaim, err error) {
-	rows, err := tx.ask(ctx, `SELECT coalesce(q.ulid, ''), coalesce(c.attempt, 0), coalesce(c.ulid, '')
+const lastClaimBefore = `SELECT coalesce(q.ulid, ''), coalesce(c.attempt, 0), coalesce(c.ulid, '')
 FROM events q LEFT JOIN events c ON c.pos =
     (SELECT x.pos FROM events x WHERE x.job = ?1 AND x.seq IS NOT NULL AND x.pos < ?2 AND x.kind = 2
      ORDER BY x.seq DESC LIMIT 1)
-WHERE q.pos = ?1`, n, pos)
-	if err != nil {
-		return c, err
-	}
-	defer rows.Close()
-	if rows.Next() {
-		err = rows.Scan(&c.id, &c.attempt, &c.token)
-	}
-	if err == nil {
-		err = rows.Err()
-	}
+WHERE q.pos = ?1`
+
+// latestClaim looks up the id of job n and its last claim before pos.
+func (tx *Tx) latestClaim(ctx context.Context, n, pos int64) (c latestClaim, err error) {
+	_, err = tx.first(ctx, []any{&c.id, &c.attempt, &c.token}, lastClaimBefore, n, pos)
 	return c, err
 }
 
@@ -305,13 +297,7 @@ func (tx *Tx) PosAt(ctx context.Context, t time.Time) (int64, error) {
 
 // firstFrom returns the first event from pos on.
 func (tx *Tx) firstFrom(ctx context.Context, from int64) (pos, at int64, err error) {
-	rows, err := tx.ask(ctx, `SELECT pos, at FROM events WHERE pos >= ? ORDER BY pos LIMIT 1`, from)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer rows.Close()
-	if rows.Next() {
-		err = rows.Scan(&pos, &at)
-	}
-	return pos, at, errors.Join(err, rows.Err())
+	_, err = tx.first(ctx, []any{&pos, &at},
+		`SELECT pos, at FROM events WHERE pos >= ? ORDER BY pos LIMIT 1`, from)
+	return pos, at, err
 }

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"time"
@@ -198,88 +197,6 @@ func (tx *Tx) Insert(in *SparseInsert, values ...any) error {
 	}
 	tx.addBuffer(&buffer{stmt: stmt, ordered: true}, args)
 	return nil
-}
-
-// Query runs a SELECT after everything that was written before it. Other queries may run before the caller
-// closes the rows.
-func (tx *Tx) Query(ctx context.Context, query string, args ...any) (*Rows, error) {
-	return tx.queryAfter(ctx, tx.flush, query, args)
-}
-
-// QueryState is Query for a SELECT that does not read events, so that buffered events need not be sent yet.
-func (tx *Tx) QueryState(ctx context.Context, query string, args ...any) (*Rows, error) {
-	return tx.queryAfter(ctx, tx.flushState, query, args)
-}
-
-// Each runs a query, after everything that was written before it, and calls fn for each row until fn returns
-// false. The values are int64, string, []byte (nil for an empty one) and nil. fn may keep them, but not the
-// slice.
-func (tx *Tx) Each(ctx context.Context, fn func(row []driver.Value) bool, query string, args ...any) error {
-	rows, err := tx.Query(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if !fn(rows.Values()) {
-			return nil
-		}
-	}
-	return rows.Err()
-}
-
-// PendingQuery is a query that has been sent and whose rows are read later.
-type PendingQuery struct {
-	tx    *Tx
-	query string
-	args  []any
-	read  engine.ReadRows // nil: it has not been sent
-}
-
-// Prefetch sends a query like QueryState does and does not wait for its rows, so that a database server finds
-// them concurrently. Nothing that changes them may be written before Rows is called.
-func (tx *Tx) Prefetch(query string, args ...any) (*PendingQuery, error) {
-	p := &PendingQuery{tx: tx, query: query, args: args}
-	err := tx.flushState()
-	if err == nil {
-		p.read, err = tx.session.Prefetch(query, args)
-		err = tx.check(tx.session.Check(err))
-	}
-	return p, err
-}
-
-// Rows waits for the rows; the caller closes them.
-func (p *PendingQuery) Rows(ctx context.Context) (*Rows, error) {
-	if p.read == nil {
-		return p.tx.QueryState(ctx, p.query, p.args...)
-	}
-	rows, row, err := p.read()
-	found, err := p.tx.session.RowsOf(context.Background(), rows, row, err)
-	return found, p.tx.check(err)
-}
-
-func (tx *Tx) queryAfter(ctx context.Context, flush func() error, query string, args []any) (*Rows, error) {
-	if err := flush(); err != nil {
-		return nil, err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	return tx.ask(ctx, query, args...)
-}
-
-// ask is Query without sending the buffers.
-func (tx *Tx) ask(ctx context.Context, query string, args ...any) (*Rows, error) {
-	rows, err := tx.session.Query(tx.queryContext(ctx), query, args...)
-	return rows, tx.check(err)
-}
-
-// queryContext returns ctx in a snapshot. Statements of the writer are short and are not interrupted.
-func (tx *Tx) queryContext(ctx context.Context) context.Context {
-	if tx.readOnly {
-		return ctx
-	}
-	return context.Background()
 }
 
 // Exec runs a statement after everything that was written before it, and returns the number of rows that it

@@ -90,34 +90,31 @@ func (s *Session) Check(err error) error {
 	return err
 }
 
-// Int returns the integer that a query of one column returns; 0 if it returns no row.
-func (s *Session) Int(ctx context.Context, query string, args ...any) (n int64, err error) {
+// First reads the first row of a query into dest, as Rows.Scan does; found is false if there is no row.
+func (s *Session) First(ctx context.Context, dest []any, query string, args ...any) (found bool, err error) {
 	rows, err := s.Query(ctx, query, args...)
 	if err != nil {
-		return 0, err
+		return false, err
 	}
 	defer rows.Close()
-	if rows.Next() {
-		err = rows.Scan(&n)
+	if found = rows.Next(); found {
+		err = rows.Scan(dest...)
 	}
 	if err == nil {
 		err = rows.Err()
 	}
+	return found, err
+}
+
+// Int returns the integer that a query of one column returns; 0 if it returns no row.
+func (s *Session) Int(ctx context.Context, query string, args ...any) (n int64, err error) {
+	_, err = s.First(ctx, []any{&n}, query, args...)
 	return n, err
 }
 
 // Tail returns the pos and the at of the last event.
 func (s *Session) Tail() (pos, at int64, err error) {
-	rows, err := s.Query(context.Background(), `SELECT pos, at FROM events ORDER BY pos DESC LIMIT 1`)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer rows.Close()
-	if rows.Next() {
-		err = rows.Scan(&pos, &at)
-	}
-	if err == nil {
-		err = rows.Err()
-	}
+	_, err = s.First(context.Background(), []any{&pos, &at},
+		`SELECT pos, at FROM events ORDER BY pos DESC LIMIT 1`)
 	return pos, at, err
 }

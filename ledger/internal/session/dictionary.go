@@ -114,7 +114,7 @@ func (s *Session) NameOf(ctx context.Context, n int64) (name string, err error) 
 	if name, ok := s.dictionary.nameOf[n]; ok {
 		return name, nil
 	}
-	found, err := s.row(ctx, []any{&name}, `SELECT name FROM names WHERE n = ?`, n)
+	found, err := s.First(ctx, []any{&name}, `SELECT name FROM names WHERE n = ?`, n)
 	if err == nil && !found {
 		err = fmt.Errorf("%w: name %d is not in the dictionary", engine.ErrDamaged, n)
 	}
@@ -130,7 +130,7 @@ func (s *Session) WorkerOf(ctx context.Context, n int64) (w event.Worker, err er
 	if w, ok := s.whoIs[n]; ok || n == 0 {
 		return w, nil
 	}
-	found, err := s.row(ctx, []any{&w.Name, &w.Boot, &w.Host, &w.PID, &w.Version},
+	found, err := s.First(ctx, []any{&w.Name, &w.Boot, &w.Host, &w.PID, &w.Version},
 		`SELECT worker, boot, host, pid, version FROM workers WHERE n = ?`, n)
 	if err == nil && !found {
 		err = fmt.Errorf("%w: worker %d is not in the dictionary", engine.ErrDamaged, n)
@@ -140,20 +140,4 @@ func (s *Session) WorkerOf(ctx context.Context, n int64) (w event.Worker, err er
 	}
 	s.addWorker(w, n)
 	return w, nil
-}
-
-// row reads the first row of a query into dest.
-func (s *Session) row(ctx context.Context, dest []any, query string, args ...any) (found bool, err error) {
-	rows, err := s.Query(ctx, query, args...)
-	if err != nil {
-		return false, err
-	}
-	defer rows.Close()
-	if found = rows.Next(); found {
-		err = rows.Scan(dest...)
-	}
-	if err == nil {
-		err = rows.Err()
-	}
-	return found, err
 }
