@@ -11,12 +11,12 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"time"
 
 	"jobledger/commands"
+	"jobledger/ledger/ownerfile"
 )
 
 // Config says where the server is, and who asks.
@@ -148,7 +148,7 @@ func (c *Client) readToken() error {
 	if err != nil {
 		return err
 	}
-	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+	if ownerfile.OpenToOthers(info) {
 		return &commands.InvalidError{Field: "token file", Got: fmt.Sprintf(
 			"%s, which lets other users in (mode %04o)", c.file, info.Mode().Perm()),
 			Allowed: "a file of its owner alone: chmod 600 it"}

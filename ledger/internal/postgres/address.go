@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"jobledger/ledger/internal/engine"
+	"jobledger/ledger/ownerfile"
 )
 
 // address is the parsed address of a ledger.
@@ -114,7 +115,7 @@ func refusedPasswordFile(given string) string {
 		path = filepath.Join(home, ".pgpass")
 	}
 	info, err := os.Stat(path) // #nosec G703 -- the file that the user names
-	if err != nil || runtime.GOOS == "windows" || info.Mode().IsRegular() && info.Mode().Perm()&0o077 == 0 {
+	if err != nil || runtime.GOOS == "windows" || info.Mode().IsRegular() && !ownerfile.OpenToOthers(info) {
 		return ""
 	}
 	return path

@@ -9,7 +9,7 @@ import (
 	"os"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/ownerfile"
+	"jobledger/ledger/ownerfile"
 	"jobledger/ledger/proof"
 )
 

@@ -15,9 +15,9 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/ownerfile"
 	"jobledger/commands"
 	"jobledger/ledger/event"
+	"jobledger/ledger/ownerfile"
 )
 
 // PathOf returns where the grants of the ledger in the file db are.

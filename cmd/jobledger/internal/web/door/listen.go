@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/ownerfile"
+	"jobledger/ledger/ownerfile"
 )
 
 // unixPrefix begins the address of a Unix socket.

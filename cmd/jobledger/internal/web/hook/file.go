@@ -12,8 +12,8 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"jobledger/cmd/jobledger/internal/ownerfile"
 	"jobledger/commands"
+	"jobledger/ledger/ownerfile"
 )
 
 // PathOf returns where the webhooks of the ledger in the file db are.

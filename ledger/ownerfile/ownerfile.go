@@ -1,5 +1,9 @@
-// Package ownerfile says which files are open to others. The files of tokens, webhooks and private keys,
-// and the folder of a Unix socket, must be their owner's alone.
+// Package ownerfile says which files are open to others. The files of passwords, tokens, webhooks and private
+// keys, and the folder of a Unix socket, must be their owner's alone.
+//
+//	info, err := f.Stat()
+//	...
+//	err = ownerfile.Check(path, info)
 package ownerfile
 
 import (
