@@ -36,8 +36,8 @@
 // Other names than those above are for other packages of this module: [Tick] and Service.EnqueueTick for
 // schedules, [CancelIn] and [PauseIn] within a transaction, [TakeOver], [ReportStop], Service.Present and
 // Service.WorkerStarted for workers, Service.Staging and Service.Restored for files that are restored. Each
-// follows the rules, so a program that calls them leaves a ledger that verifies. The one call that does not
-// is ledger.Tx.Append: it is for the write path alone.
+// follows the rules, so a program that calls them leaves a ledger that verifies. The methods of
+// ledger.Tx that write, such as Append, follow none: they are for the write path alone.
 //
 // # What it is not
 //
@@ -46,16 +46,21 @@
 //
 // # Files in reading order
 //
+//	service.go, errors.go  a Service, and what its callers branch on
 //	command.go             the commands and their checks; validate.go and internal/check have the limits
 //	decide.go              the rules; stale.go those for a token that is not live; backoff.go
 //	internal/pastclaim     what the events say about a token that is not live
 //	internal/journal       the write path
 //	apply.go, calls.go     one command on one job; the calls by their names
+//	stop.go, takeover.go   commands of workers that end or change; unblock.go, of an operator
 //	enqueue.go, claim.go   new jobs; jobs for a worker
 //	unique.go, depend.go   keys that other jobs have; jobs that wait, for which internal/depend has the rules
 //	batch.go               many commands and a claim in one transaction
 //	turn.go                the same in one round trip; internal/burst has how
 //	sweep.go               expired leases; internal/sweep has how they are watched, and what else is done
 //	queue.go, presence.go  pausing queues; worker processes
+//	limit.go, defaults.go  what bounds the claims from a queue, and what its jobs get
+//	schedule.go            for package schedule: the job of a tick, and commands within a transaction
+//	sealing.go             whether the ledger's events are sealed, and with which key
 //	restore.go, rebuild.go whole ledgers; package load takes histories in
 package commands

@@ -3,12 +3,17 @@
 // package projection. It knows no engine from the inside either: SQLite and PostgreSQL are internal packages
 // behind one interface.
 //
-// [Open] returns a [Store]. [Store.Write] and [Store.Read] run a function with a [Tx]; [Tx.Append] and
-// [Tx.Put] write, [Tx.Events] and [Tx.Query] read:
+// [Open] returns a [Store]. [Store.Read] runs a function with a [Tx] that reads, with [Tx.Events] and
+// [Tx.Query]:
 //
-//	err := store.Write(ctx, func(tx *ledger.Tx) error {
-//		return tx.Append(ctx, event.Event{Pos: tx.Next(), At: tx.At(), Actor: "cli:me", Body: body})
+//	err := store.Read(ctx, func(tx *ledger.Tx) error {
+//		for e, err := range tx.Events(ctx, ledger.Filter{Last: true, Limit: 10}) {
+//			...
+//		}
 //	})
+//
+// [Store.Write] runs one with a Tx that also writes. Programs write through package commands, which calls it:
+// without that, what a Tx writes is bound by no rule but those of the database.
 //
 // Files in reading order:
 //
@@ -34,10 +39,10 @@
 //	I4  The row is written before the events, jobs in the order given: one lock order on every engine.
 //	I5  Each claim has a fresh token. A write of an owner presents it; another token changes nothing, and the
 //	    attempt is itself recorded as refused, once per token and command.
-//	I6  Rows and events change through one function, commands.record, which asks projection.Evolve what an
-//	    event means. Replay folds the same Evolve, so the table equals the fold of the events. A whole history
-//	    is loaded into an empty ledger by audit.Loader, which folds it too. A burst has the server change rows
-//	    and events, as far as it does what that function would.
+//	I6  Rows and events change through one function, Record of commands/internal/journal, which asks
+//	    projection.Evolve what an event means. Replay folds the same Evolve, so the table equals the fold of
+//	    the events. A whole history is loaded into an empty ledger by audit.Loader, which folds it too. A burst
+//	    has the server change rows and events, as far as it does what that function would.
 //	I7  Time is read once per transaction, after the write lock is held. Rules judge by that reading; the
 //	    recorded at is raised to the one before it where the clock ran back, so at never decreases along pos.
 //	I8  A caller is answered after the commit. An error from COMMIT means unknown, not failed (ErrUnknown), and

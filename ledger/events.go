@@ -24,8 +24,10 @@ func (tx *Tx) Next() int64 { return tx.tail + 1 }
 // brings its own, which must not decrease). ErrConflict when (job, seq) is taken; as with a Put, that may be
 // noticed only when the buffer is sent. After an error the function cannot succeed any more.
 //
-// It is for the write path alone, which changes the rows of the projection in the same transaction: a program
-// that embeds the ledger writes through commands.Service. Events without their rows are found by verify.
+// It is for the write path alone, which changes the rows of the projection in the same transaction. It is
+// exported because that path is in other packages, and a test names the functions there that call it. A
+// program that embeds the ledger writes through commands.Service. Events without their rows are found by
+// verify.
 func (tx *Tx) Append(ctx context.Context, events ...event.Event) error {
 	for i := range events {
 		if err := tx.append(ctx, &events[i]); err != nil {
