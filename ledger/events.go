@@ -256,15 +256,14 @@ func (tx *Tx) scan(ctx context.Context, rows *Rows, known claims) (event.Event, 
 	return e, nil
 }
 
-const lastClaimBefore = `SELECT coalesce(q.ulid, ''), coalesce(c.attempt, 0), coalesce(c.ulid, '')
+// latestClaim looks up the id of job n and its last claim before pos.
+func (tx *Tx) latestClaim(ctx context.Context, n, pos int64) (c latestClaim, err error) {
+	_, err = tx.first(ctx, []any{&c.id, &c.attempt, &c.token},
+		`SELECT coalesce(q.ulid, ''), coalesce(c.attempt, 0), coalesce(c.ulid, '')
 FROM events q LEFT JOIN events c ON c.pos =
     (SELECT x.pos FROM events x WHERE x.job = ?1 AND x.seq IS NOT NULL AND x.pos < ?2 AND x.kind = 2
      ORDER BY x.seq DESC LIMIT 1)
-WHERE q.pos = ?1`
-
-// latestClaim looks up the id of job n and its last claim before pos.
-func (tx *Tx) latestClaim(ctx context.Context, n, pos int64) (c latestClaim, err error) {
-	_, err = tx.first(ctx, []any{&c.id, &c.attempt, &c.token}, lastClaimBefore, n, pos)
+WHERE q.pos = ?1`, n, pos)
 	return c, err
 }
 

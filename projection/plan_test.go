@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -64,7 +65,8 @@ func TestStatementsUseIndexes(t *testing.T) {
 	check("by any key", projection.ByAnyKey, "j USING INDEX keys (queue=? AND key=?)", "SCAN q",
 		"USE TEMP B-TREE FOR ORDER BY") // of the queues that have the key
 
-	// What the paths of a claim read in the ledger: every SELECT in these functions of package ledger.
+	// What the paths of a claim read in the ledger: every SELECT in these functions of package ledger, and of
+	// its sessions.
 	for function, index := range map[string]string{
 		"Tail":        "", // the end of the primary key
 		"Body":        "bodies USING INTEGER PRIMARY KEY (rowid=?)",
@@ -75,7 +77,9 @@ func TestStatementsUseIndexes(t *testing.T) {
 			"host=? AND pid=? AND version=?)",
 		"WorkerOf": "workers USING INTEGER PRIMARY KEY (rowid=?)",
 	} {
-		found := append(selectsIn(t, "../ledger", function), selectsIn(t, "../ledger/internal/engine", function)...)
+		found := slices.Concat(selectsIn(t, "../ledger", function),
+			selectsIn(t, "../ledger/internal/session", function),
+			selectsIn(t, "../ledger/internal/engine", function))
 		if len(found) == 0 {
 			t.Errorf("ledger.%s sends no SELECT any more", function)
 		}
