@@ -118,6 +118,16 @@ func New(c Config) *Server {
 	return s
 }
 
+// Pages are the paths of all pages that can be looked at, as patterns of [http.ServeMux].
+func (s *Server) Pages() (paths []string) {
+	for _, rt := range s.door.Routes() {
+		if path, isGet := strings.CutPrefix(rt.Pattern, "GET "); isGet && rt.Page {
+			paths = append(paths, strings.TrimSuffix(path, "{$}"))
+		}
+	}
+	return paths
+}
+
 // ShowAll has each of the servers show an overview of all of them; addresses are those of their pages. It is
 // called before they serve.
 func ShowAll(servers []*Server, names, addresses []string) {

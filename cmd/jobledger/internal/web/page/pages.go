@@ -120,6 +120,9 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 		t := template.New("frame.html").Funcs(template.FuncMap{
 			"asset": func(name string) string { return AssetPaths[name] },
 			"path":  url.PathEscape,
+			"count": func(n int, one, many string) string {
+				return fmt.Sprintf("%d %s", n, render.Plural(int64(n), one, many))
+			},
 			"named": func(name string, table *render.Table) namedTable { return namedTable{table, name} },
 		})
 		all[name] = template.Must(t.ParseFS(templateFiles, "templates/frame.html", "templates/"+name+".html"))
