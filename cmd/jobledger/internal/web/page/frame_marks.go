@@ -87,10 +87,11 @@ func verifiedText(v view.Verification, p *Pages) verifiedView {
 }
 
 // copies are the ways to get what a page shows elsewhere.
-func (f *frame) copies(r *http.Request, query url.Values) {
+func (f *frame) copies(p *Pages, r *http.Request, query url.Values) {
 	q := url.Values(http.Header(query).Clone())
 	q.Set("at", fmt.Sprintf("pos:%d", f.Pos))
-	f.Link = r.URL.Path + "?" + q.Encode()
+	f.Link = p.Door.Prefix.At(r.URL.Path + "?" + q.Encode())
+	f.Direct = "http://localhost" + p.Door.Prefix.Direct("")
 }
 
 // Curl is the command that asks the API for the same.
@@ -98,7 +99,7 @@ func (f frame) Curl() string {
 	if f.API == "" {
 		return ""
 	}
-	address := "http://localhost" + f.API
+	address := f.Direct + f.API
 	if f.At != "" && !strings.Contains(address, "at=") {
 		sep := "?"
 		if strings.Contains(address, "?") {

@@ -143,5 +143,20 @@ func (p *Pages) render(w http.ResponseWriter, name string, view any) error {
 		return fmt.Errorf("page %s: %w", name, err)
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	return door.Send(w, page.Bytes())
+	return door.Send(w, p.prefixed(page.Bytes()))
+}
+
+// prefixed puts the prefix of the server before each address of it in a page. It finds them as the values of
+// attributes: text has no quotation mark, because templates escape those. Scripts find the prefix in the
+// first element.
+func (p *Pages) prefixed(page []byte) []byte {
+	prefix := p.Door.Prefix.Path
+	if prefix == "" {
+		return page
+	}
+	pairs := []string{`<html lang="en">`, `<html lang="en" data-prefix="` + prefix + `">`}
+	for _, name := range []string{"href", "action", "src", "data-stream", "data-lanes"} {
+		pairs = append(pairs, " "+name+`="/`, " "+name+`="`+prefix+"/")
+	}
+	return []byte(strings.NewReplacer(pairs...).Replace(string(page)))
 }

@@ -1,4 +1,5 @@
 // Draws who had which job. The picture is a canvas; the table below it has the same in words.
+const prefix = document.documentElement.dataset.prefix ?? "";
 const canvas = document.querySelector("canvas[data-lanes]");
 const said = document.getElementById("said");
 const form = document.getElementById("window");
@@ -270,7 +271,7 @@ function describe(i) {
   const text = how === "open" ? `since ${from}, has not ended` : `${from} to ${to}, ${how}`;
   said.append(`${lane.worker}: ${text}. `);
   const link = document.createElement("a");
-  link.href = "/events/" + data.event[i];
+  link.href = prefix + "/events/" + data.event[i];
   link.append("Open the job");
   said.append(link);
 }
@@ -366,8 +367,8 @@ canvas.addEventListener("keydown", (event) => {
     n: () => go(1, (i) => data.outcomes[data.how[i]] === "reclaimed") ?? undefined,
     f: () => go(1, lost),
     "+": () => zoom(.5), "=": () => zoom(.5), "-": () => zoom(2),
-    0: () => { location.href = "/lanes"; },
-    Enter: () => { if (current >= 0 && data.count[current] === 1) location.href = "/events/" + data.event[current]; },
+    0: () => { location.href = prefix + "/lanes"; },
+    Enter: () => { if (current >= 0 && data.count[current] === 1) location.href = prefix + "/events/" + data.event[current]; },
     Escape: () => { current = -1; said.replaceChildren(); draw(); },
   }[event.key];
   if (!act) return;
