@@ -65,10 +65,10 @@ var shownTexts = []shownText{
 		WHERE kind = 'worker_started') WHERE v <> was), 'new version', 'new versions') SELECT
 		'What went wrong, from the first event to the last: ' || coalesce(group_concat(n || ' ' || CASE n WHEN 1
 		THEN one ELSE many END, ', '), 'nothing') AS text FROM kinds WHERE n > 0`, false},
-	{"", "dd", `.*`, "", false},                              // a command; TestPagesCopy… has them
-	{"", "a", `Last 6 hours`, "", false},                     // the window that is the default
-	{"", "canvas label", `.* 0 shows everything`, "", false}, // the name of a key
-	{"/login", "p", `.*for 5 minutes\.`, "", false},          // a limit
+	{"", "dd", `.*`, "", false},                                 // a command; TestPagesCopy… has them
+	{"", "a", `Last 6 hours`, "", false},                        // the window that is the default
+	{"", "canvas label", `.* 0 shows everything,.*`, "", false}, // the name of a key
+	{"/login", "p", `.*for 5 minutes\.`, "", false},             // a limit
 
 	{"/", "p", `The last event: \S+, (?P<age>\S+) ago\.`, `SELECT '‹roughly ' || max(at) || ' ' || $now || '›'
 		AS age FROM past`, false},
@@ -198,8 +198,8 @@ func init() {
 			BY t.queue, coalesce(f.data ->> 'error_code', f.data ->> 'reason') HAVING count(*) = CAST($gn AS integer)
 			LIMIT 1`, false},
 		{"/workers", "p", `(?P<n>\d+) process(?:es)?(, (?P<silent>\d+) silent)?\. Also those that have stopped`,
-			`SELECT count(*) AS n, coalesce(nullif(sum(NOT later), 0), '') AS silent FROM processes p WHERE stopped
-			IS NULL AND ` + presentNow, false},
+			`SELECT count(*) AS n, coalesce(nullif(sum(NOT later AND 86400 * (julianday($now) - julianday(seen)) >
+			45), 0), '') AS silent FROM processes p WHERE stopped IS NULL AND ` + presentNow, false},
 		{"/queues/{queue}", "p", window, `SELECT '‹clock ' || $end || '›' AS "to"`, false},
 		{"/queues/{queue}", "text", `.*`, "", false}, // of an axis
 		{"/queues/{queue}", "figcaption", `Attempts every 3m .*|Run time p99 p50`, "", false},

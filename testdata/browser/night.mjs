@@ -34,6 +34,7 @@ export async function night({page, open, origin, findings, facts, task}) {
     await page.screenshot({path: task.night.picture, animations: 'disabled',
       clip: {x: 0, y: 0, width: 1280, height: Math.min(900, Math.ceil(box.y + box.height + 60))}});
   }
+  await stretches({page, canvas, findings});
   const scripting = await scriptTime(page, origin + task.night.path);
   facts.scripting = scripting;
   await canvas.focus();
@@ -41,6 +42,57 @@ export async function night({page, open, origin, findings, facts, task}) {
   await page.keyboard.press('Enter');
   await page.waitForURL((url) => url.pathname.startsWith('/jobs/'));
   await page.setViewportSize({width: 1440, height: 900});
+}
+
+// stretches checks what can be done with stretches of time: how many jobs waited, a selection with the mouse and
+// one with the keyboard, and idle time that is cut short.
+async function stretches({page, canvas, findings}) {
+  const drawn = async () => JSON.parse(await canvas.getAttribute('data-drawn') ?? '{}');
+  const until = async (what, holds) => {
+    for (let i = 0; i < 100; i++) {
+      if (holds(await drawn())) return;
+      await page.waitForTimeout(50);
+    }
+    findings.push(`night: ${what}: ${await canvas.getAttribute('data-drawn')}`);
+  };
+  await until('no depth', ({depth}) => depth > 50);
+  const box = await canvas.boundingBox();
+  await page.mouse.move(box.x + 400, box.y + 100);
+  const text = await page.locator('#cross').getAttribute('data-text');
+  if (!/^\d\d:\d\d:\d\d · \d+ waiting/.test(text)) findings.push(`night: under the pointer: ${text}`);
+  await page.keyboard.down('Shift');
+  await page.mouse.down();
+  await page.mouse.move(box.x + 700, box.y + 100, {steps: 4});
+  await page.mouse.up();
+  await page.keyboard.up('Shift');
+  const links = page.locator('#said a');
+  const hrefs = await links.evaluateAll((all) => all.map((a) => a.pathname));
+  if (hrefs.join() !== '/lanes,/diff,/incident') {
+    findings.push(`night: a selection offers ${hrefs}`);
+  }
+  const window = new URL(await links.first().evaluate((a) => a.href)).searchParams;
+  const length = (Date.parse(window.get('to')) - Date.parse(window.get('from'))) / 60000;
+  if (!(length > 60 && length < 90)) findings.push(`night: 300 of 1,070 pixels of 4.5 hours are ${length} minutes`);
+  await canvas.focus();
+  await page.keyboard.press('Escape');
+  for (const key of ['ArrowRight', 's', 'ArrowRight', 'ArrowRight', 's']) await page.keyboard.press(key);
+  if (await links.count() !== 3) findings.push('night: s does not select');
+  await page.keyboard.press('Escape');
+  // A day of which the night is a small part.
+  const before = page.url();
+  const day = new URL(before);
+  day.searchParams.set('from', '2026-03-14T04:00:00Z');
+  await page.goto(day.href);
+  await canvas.focus();
+  await until('not drawn', ({bars}) => bars > 0);
+  const whole = (await drawn()).bars;
+  await page.keyboard.press('c');
+  await until('idle time is not cut short', ({cuts}) => cuts > 0);
+  if ((await drawn()).bars !== whole) findings.push(`night: ${whole} bars, and cut short ${(await drawn()).bars}`);
+  await page.keyboard.press('c');
+  await until('idle time stays short', ({cuts}) => cuts === 0);
+  await page.goto(before);
+  await until('not drawn', ({bars}) => bars > 0);
 }
 
 // scriptTime returns how long scripts ran for a page, in milliseconds.

@@ -67,6 +67,8 @@ for (const path of task.pages) {
   const skip = await page.evaluate(() => document.activeElement?.getAttribute('href'));
   if (skip !== '#main') findings.push(`${path}: the first stop of the keyboard is ${skip}, want the way to the content`);
   await page.keyboard.press('Enter');
+  await page.waitForFunction(() => document.activeElement?.id === 'main', null, {timeout: 10000})
+    .catch(() => findings.push(`${path}: the way to the content does not lead there`));
   await page.keyboard.press('Tab');
   const inMain = await page.evaluate(() => {
     const e = document.activeElement;

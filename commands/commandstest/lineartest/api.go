@@ -62,12 +62,15 @@ func (s asIs) do(ctx context.Context, j projection.Job, c commands.Command) (pro
 	return out[0].Job, out[0].Err
 }
 
+// sweeper is the actor of the clients' sweeps.
+const sweeper = "sweeper:test"
+
 // sweep reclaims jobs whose lease has expired by the common clock. It needs no grace, because no clock is
 // wrong. It pauses between its read and its transaction, so that others can act.
 func (s asIs) sweep(ctx context.Context) ([]projection.Job, error) {
 	// The sleep interleaves the calls.
 	ctx = commandstest.BeforeWrite{Context: ctx, Act: func() { time.Sleep(rand.N(3 * time.Millisecond)) }}
-	w := commands.Sweeper{Service: s.Service, Actor: "sweeper:test", Grace: new(time.Duration),
+	w := commands.Sweeper{Service: s.Service, Actor: sweeper, Grace: new(time.Duration),
 		Pause: time.Microsecond}
 	r, err := w.Sweep(ctx)
 	return r.Reclaimed, err

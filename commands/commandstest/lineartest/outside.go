@@ -70,10 +70,41 @@ func (o Outside) Check(t *testing.T) (counts map[string]int) {
 		}
 		time.Sleep(10 * time.Millisecond) // no event says that a claim was given back
 	}
+	h.sweptOutside(report)
 	h.take(0, out.Bytes())
 	counts = make(map[string]int)
 	h.end(counts)
 	return counts
+}
+
+// sweptOutside records the sweeps of the server, which no client called: they are calls without an answer, of
+// any time.
+func (h *history) sweptOutside(report *linearReport) {
+	h.t.Helper()
+	service := &commands.Service{Store: h.store}
+	jobs, err := service.List(h.t.Context(), projection.Filter{})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	numbers := make(map[event.JobID]int)
+	for _, j := range jobs {
+		numbers[j.ID] = queueNumber(j)
+	}
+	err = h.store.Read(h.t.Context(), func(tx *ledger.Tx) error {
+		for e, err := range tx.Events(h.t.Context(), ledger.Filter{Kinds: []event.Kind{event.KindReclaimed}}) {
+			if err != nil {
+				return err
+			}
+			if e.Actor != sweeper {
+				report.write(linearRecord{Client: e.Actor, At: h.clock.Mono, Call: &linearCall{Op: "sweep"},
+					Jobs: []int{numbers[e.Job]}})
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
 }
 
 // lost returns a job whose claim none of the clients knows; "": there is none.

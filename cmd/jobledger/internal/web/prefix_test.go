@@ -178,7 +178,8 @@ func (b *behind) walk() {
 	if len(seen) < 30 || streams == 0 {
 		b.t.Errorf("%d addresses, %d streams", len(seen), streams)
 	}
-	for _, path := range page.AssetPaths {
+	_, addresses := page.Assets()
+	for _, path := range addresses {
 		if _, text := b.do("GET", b.public+path, ""); strings.HasSuffix(path, ".js") {
 			for line := range strings.Lines(text) {
 				if literal.MatchString(line) && !strings.Contains(line, "prefix") {

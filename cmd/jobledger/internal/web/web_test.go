@@ -292,7 +292,8 @@ func TestOverviewShowsQueues(t *testing.T) {
 			t.Errorf("the page has %q, which its policy forbids", inline)
 		}
 	}
-	for name, path := range page.AssetPaths {
+	_, addresses := page.Assets()
+	for name, path := range addresses {
 		if answer, _ := s.do("GET", path, nil); answer.StatusCode != http.StatusOK ||
 			!strings.Contains(answer.Header.Get("Cache-Control"), "immutable") {
 			t.Errorf("%s: %s", name, answer.Status)

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -73,9 +74,9 @@ var templateFiles embed.FS
 //go:embed assets/*
 var assetFiles embed.FS
 
-// assets are the files of assets, by a name that has a digest of what is in them; AssetPaths are their
-// addresses, by the name of the file.
-var assets, AssetPaths = readAssets()
+// Assets returns the files of assets, by a name that has a digest of what is in them, and their addresses by
+// the name of the file. They are read at first use.
+var Assets = sync.OnceValues(readAssets)
 
 func readAssets() (content map[string][]byte, names map[string]string) {
 	content, names = make(map[string][]byte), make(map[string]string)
@@ -83,17 +84,33 @@ func readAssets() (content map[string][]byte, names map[string]string) {
 	if err != nil {
 		panic(err) // they are in the program
 	}
+	imported := regexp.MustCompile(`(from "\./)([\w.-]+)(";)`)
 	for _, e := range entries {
-		text, err := assetFiles.ReadFile("assets/" + e.Name())
-		if err != nil {
-			panic(err)
-		}
-		sum := sha256.Sum256(text)
-		ext := path.Ext(e.Name())
-		name := strings.TrimSuffix(e.Name(), ext) + "." + hex.EncodeToString(sum[:6]) + ext
-		content[name], names[e.Name()] = text, "/assets/"+name
+		readAsset(e.Name(), imported, content, names)
 	}
 	return content, names
+}
+
+// readAsset adds the file called name, and before that those that it imports, by their names with digests. It
+// returns the file's name with its digest.
+func readAsset(name string, imported *regexp.Regexp, content map[string][]byte,
+	names map[string]string) string {
+	if known, ok := names[name]; ok {
+		return path.Base(known)
+	}
+	text, err := assetFiles.ReadFile("assets/" + name)
+	if err != nil {
+		panic(err)
+	}
+	text = imported.ReplaceAllFunc(text, func(found []byte) []byte {
+		part := imported.FindSubmatch(found)
+		return []byte(string(part[1]) + readAsset(string(part[2]), imported, content, names) + string(part[3]))
+	})
+	sum := sha256.Sum256(text)
+	ext := path.Ext(name)
+	digested := strings.TrimSuffix(name, ext) + "." + hex.EncodeToString(sum[:6]) + ext
+	content[digested], names[name] = text, "/assets/"+digested
+	return digested
 }
 
 // assetTypes are the media types of assets.
@@ -102,6 +119,7 @@ var assetTypes = map[string]string{".css": "text/css; charset=utf-8", ".js": "te
 
 func (p *Pages) asset(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
+	assets, _ := Assets()
 	text, ok := assets[name]
 	if !ok {
 		return door.Refusal(http.StatusNotFound, "no_resource", "there is nothing at this address")
@@ -115,10 +133,11 @@ func (p *Pages) asset(w http.ResponseWriter, r *http.Request) error {
 // which show none begin sooner.
 var templates = sync.OnceValue(func() map[string]*template.Template {
 	all := make(map[string]*template.Template)
+	_, addresses := Assets()
 	for _, name := range []string{"login", "problem", "overview", "lanes", "jobs", "job", "events",
 		"failures", "workers", "worker", "queue", "diff", "incident", "integrity", "acts", "ledgers"} {
 		t := template.New("frame.html").Funcs(template.FuncMap{
-			"asset": func(name string) string { return AssetPaths[name] },
+			"asset": func(name string) string { return addresses[name] },
 			"path":  url.PathEscape,
 			"count": func(n int, one, many string) string {
 				return fmt.Sprintf("%d %s", n, render.Plural(int64(n), one, many))

@@ -1,295 +1,82 @@
-// Draws who had which job. The picture is a canvas; the table below it has the same in words.
+// Shows who had which job. The picture is a canvas; the table below it has the same in words.
+import {busy, clock, lasts} from "./lanes-axis.js";
+import {draw as drawn, lay, lineHeight, readColors, top} from "./lanes-draw.js";
+
 const prefix = document.documentElement.dataset.prefix ?? "";
 const canvas = document.querySelector("canvas[data-lanes]");
 const said = document.getElementById("said");
 const form = document.getElementById("window");
-const context = canvas.getContext("2d");
-const lineHeight = 11, rowGap = 7, axisHeight = 26, hostHeight = 22, pauseHeight = 18, depthHeight = 0;
-let data = null, view = null, rows = [], height = 0, labels = 170, colors = {}, order = [], current = -1;
-let asked = 0, wanted = null, drag = null;
-
+const idle = document.getElementById("idle");
+const cross = document.getElementById("cross");
+const chosen = document.getElementById("chosen");
 const source = new URL(canvas.dataset.lanes, location.origin);
+let data = null, view = null, depth = null, stretches = [], axis = null, order = [], current = -1;
+let asked = 0, wanted = null, drag = null, marked = null;
 
-function paint() {
-  colors = {};
-  for (const item of document.querySelectorAll(".legend li")) {
-    colors[item.className] = getComputedStyle(item, "::before").color;
-  }
-  const style = getComputedStyle(document.body);
-  colors.text = style.color;
-  colors.paper = style.backgroundColor;
-  colors.quiet = getComputedStyle(document.querySelector(".window")).color;
-  colors.line = getComputedStyle(document.querySelector("header")).borderBottomColor;
-}
-
-// lay computes where rows are. A worker without anything in view is folded away.
-function lay() {
-  const hosts = new Map();
-  data.lanes.forEach((lane, i) => {
-    if (!hosts.has(lane.host)) hosts.set(lane.host, []);
-    hosts.get(lane.host).push(i);
-  });
-  rows = [];
-  let y = axisHeight + data.pauses.length * pauseHeight;
-  for (const [host, lanes] of hosts) {
-    rows.push({host: host || "no host", y: y + hostHeight / 2});
-    y += hostHeight;
-    for (const i of lanes) {
-      const h = data.lanes[i].slots * lineHeight + rowGap;
-      rows.push({lane: i, y, h});
-      data.lanes[i].y = y;
-      y += h;
-    }
-  }
-  height = Math.max(y + 6, 90);
-  order = data.row.map((_, i) => i).sort((a, b) => data.row[a] - data.row[b] || data.start[a] - data.start[b]);
-}
-
-function size() {
-  const scale = devicePixelRatio || 1;
-  const width = Math.max(canvas.parentElement.clientWidth, 200);
-  labels = width < 640 ? 92 : 170;
-  canvas.width = Math.round(width * scale);
-  canvas.height = Math.round(height * scale);
-  context.setTransform(scale, 0, 0, scale, 0, 0);
-  return width;
-}
-
-const begin = () => Date.parse(data.from);
-const x = (ms, width) => labels + (begin() + ms - view.from) / (view.to - view.from) * (width - labels);
-
-function clock(time, seconds) {
-  return new Date(time).toLocaleTimeString(undefined,
-    {hour: "2-digit", minute: "2-digit", second: seconds ? "2-digit" : undefined, hourCycle: "h23"});
-}
-
-function step(span, width) {
-  const steps = [1, 5, 15, 30, 60, 300, 900, 1800, 3600, 10800, 21600, 43200, 86400, 604800].map((s) => s * 1000);
-  return steps.find((s) => span / s <= (width - labels) / 90) ?? 2592000000;
-}
-
-function fit(text, width) {
-  if (context.measureText(text).width <= width) return text;
-  while (text.length > 1 && context.measureText(text + "…").width > width) text = text.slice(0, -1);
-  return text + "…";
-}
-
-// draw draws everything, and says on the canvas what was drawn.
 function draw() {
-  const width = size();
-  const drawn = {bars: 0, succeeded: 0, failed: 0, reclaimed: 0, refused: 0, silent: 0, pauses: 0, arrows: 0, rows: 0};
-  const font = getComputedStyle(document.body).fontFamily;
-  const c = context;
-  c.clearRect(0, 0, width, height);
-  c.font = "11px " + font;
-  c.textBaseline = "middle";
-  // The axis.
-  const tick = step(view.to - view.from, width);
-  const offset = new Date(view.from).getTimezoneOffset() * 60000;
-  c.strokeStyle = colors.line;
-  c.fillStyle = colors.quiet;
-  c.lineWidth = 1;
-  for (let t = Math.ceil((view.from - offset) / tick) * tick + offset; t <= view.to; t += tick) {
-    const at = Math.round(x(t - begin(), width)) + .5;
-    c.beginPath();
-    c.moveTo(at, axisHeight - 4);
-    c.lineTo(at, height);
-    c.stroke();
-    const text = tick >= 86400000 ? new Date(t).toLocaleDateString() : clock(t, tick < 60000);
-    const half = c.measureText(text).width / 2;
-    if (at - half > labels - 20 && at + half < width) c.fillText(text, at - half, 11);
-  }
-  c.save();
-  c.beginPath();
-  c.rect(labels, axisHeight - 4, width - labels, height);
-  c.clip();
-  // Pauses: a band of its own, and a shade over everything.
-  data.pauses.forEach((p, i) => {
-    const from = x(p.from, width), to = x(p.to, width), top = axisHeight + i * pauseHeight;
-    c.globalAlpha = .07;
-    c.fillStyle = colors.paused;
-    c.fillRect(from, top, to - from, height - top);
-    c.globalAlpha = .25;
-    c.fillRect(from, top + 2, to - from, pauseHeight - 4);
-    c.globalAlpha = 1;
-    c.fillStyle = colors.text;
-    c.fillText(fit(`paused by ${p.by.replace(/^\w+:/, "")}: ${p.reason || "no reason"}`, Math.max(to - from, 220)),
-      Math.max(from, labels) + 5, top + pauseHeight / 2);
-    drawn.pauses++;
-  });
-  // What is behind the bars: silence, new processes, new versions.
-  for (const row of rows) {
-    if (row.lane === undefined) continue;
-    const lane = data.lanes[row.lane];
-    for (const [from, to] of lane.silent) {
-      const a = x(from, width), b = x(to, width);
-      c.save();
-      c.beginPath();
-      c.rect(a, row.y, b - a, row.h - rowGap + 1);
-      c.clip();
-      c.strokeStyle = colors.silent;
-      c.globalAlpha = .45;
-      c.beginPath();
-      for (let s = Math.max(a, labels) - row.h; s < Math.min(b, width); s += 7) {
-        c.moveTo(s, row.y + row.h);
-        c.lineTo(s + row.h, row.y);
-      }
-      c.stroke();
-      c.restore();
-      drawn.silent++;
-    }
-    c.strokeStyle = colors.quiet;
-    for (const at of lane.starts) {
-      const s = Math.round(x(at, width)) + .5;
-      c.beginPath();
-      c.moveTo(s, row.y - 2);
-      c.lineTo(s, row.y + row.h - rowGap + 2);
-      c.stroke();
-    }
-    c.fillStyle = colors.quiet;
-    for (const at of lane.versions) c.fillText(lane.version, x(at, width) + 3, row.y + 5);
-  }
-  // The bars.
-  const signs = new Map(data.sign);
-  for (let i = 0; i < data.row.length; i++) {
-    let a = x(data.start[i], width), b = x(data.end[i], width);
-    if (b < labels || a > width) continue;
-    const top = data.lanes[data.row[i]].y + data.slot[i] * lineHeight;
-    const how = data.outcomes[data.how[i]], h = lineHeight - 2;
-    const w = Math.max(b - a, 1.5);
-    drawn.bars++;
-    drawn[how] = (drawn[how] ?? 0) + data.count[i];
-    c.fillStyle = colors[how] ?? colors.text;
-    c.strokeStyle = c.fillStyle;
-    switch (how) {
-      case "failed": // a notch at its end
-        c.fillRect(a, top, Math.max(w - 2, 1.5), h);
-        if (w > 4) c.fillRect(a + w - 2, top + h / 2 - 1, 2, 3);
-        break;
-      case "released": // no end
-        c.globalAlpha = .55;
-        c.fillRect(a, top, w, h);
-        c.globalAlpha = 1;
-        break;
-      case "reclaimed": {
-        const sign = Math.max(x(signs.get(i) ?? data.start[i], width), a);
-        c.fillRect(a, top, Math.max(sign - a, 2), h);
-        c.strokeRect(sign + .5, top + .5, Math.max(b - sign - 1, 1), h - 1);
-        c.lineWidth = 1.6;
-        c.beginPath();
-        c.moveTo(b - 3, top); c.lineTo(b + 3, top + h);
-        c.moveTo(b + 3, top); c.lineTo(b - 3, top + h);
-        c.stroke();
-        c.lineWidth = 1;
-        break;
-      }
-      case "open": { // a soft end
-        const soft = c.createLinearGradient(Math.max(b - 18, a), 0, b, 0);
-        soft.addColorStop(0, colors.open);
-        soft.addColorStop(1, colors.paper);
-        c.fillStyle = soft;
-        c.fillRect(a, top, w, h);
-        break;
-      }
-      default:
-        c.fillRect(a, top, w, h);
-    }
-  }
-  // Jobs that went to another worker, and writes that came too late.
-  c.strokeStyle = colors.reclaimed;
-  c.globalAlpha = .8;
-  for (const [from, to] of data.gone) {
-    const a = x(data.end[from], width), b = x(data.start[to], width);
-    if (b < labels || a > width) continue;
-    c.beginPath();
-    c.moveTo(a, middle(from));
-    c.bezierCurveTo(a + 14, middle(from), b - 14, middle(to), b, middle(to));
-    c.stroke();
-    drawn.arrows++;
-  }
-  c.globalAlpha = 1;
-  for (const m of data.marks) {
-    const at = x(m.at, width), y = data.lanes[m.row].y + (m.bar < 0 ? 4 : data.slot[m.bar] * lineHeight + 4);
-    if (at < labels || at > width) continue;
-    c.strokeStyle = colors.refused;
-    if (m.bar >= 0) {
-      c.setLineDash([2, 3]);
-      c.beginPath();
-      c.moveTo(Math.max(x(data.end[m.bar], width), labels), y);
-      c.lineTo(at, y);
-      c.stroke();
-      c.setLineDash([]);
-    }
-    c.lineWidth = 3;
-    c.beginPath();
-    c.moveTo(at - 5, y - 5); c.lineTo(at + 5, y + 5);
-    c.moveTo(at + 5, y - 5); c.lineTo(at - 5, y + 5);
-    c.stroke();
-    c.lineWidth = 1;
-    drawn.refused++;
-  }
-  if (current >= 0) {
-    const a = x(data.start[current], width), b = x(data.end[current], width);
-    c.strokeStyle = colors.text;
-    c.lineWidth = 2;
-    c.strokeRect(a - 2, data.lanes[data.row[current]].y + data.slot[current] * lineHeight - 2,
-      Math.max(b - a, 2) + 4, lineHeight + 2);
-    c.lineWidth = 1;
-  }
-  c.restore();
-  // Names.
-  data.pauses.forEach((p, i) => {
-    c.fillStyle = colors.quiet;
-    c.fillText(fit("queue " + p.queue, labels - 12), 2, axisHeight + i * pauseHeight + pauseHeight / 2);
-  });
-  for (const row of rows) {
-    if (row.lane === undefined) {
-      c.font = "600 11px " + font;
-      c.fillStyle = colors.text;
-      c.fillText(fit("host " + row.host, labels - 10), 2, row.y + 3);
-      c.font = "11px " + font;
-      continue;
-    }
-    c.fillStyle = colors.text;
-    c.fillText(fit(data.lanes[row.lane].worker, labels - 22), 12, row.y + (row.h - rowGap) / 2);
-    drawn.rows++;
-  }
-  canvas.dataset.drawn = JSON.stringify(drawn);
+  axis = drawn({data, view, depth, stretches: idle.checked ? stretches : null, current});
 }
 
-const middle = (bar) => data.lanes[data.row[bar]].y + data.slot[bar] * lineHeight + 4.5;
+// begins and ends are when a claim did.
+const begins = (i) => Date.parse(data.from) + data.start[i];
+const ends = (i) => Date.parse(data.from) + data.end[i];
+
+function link(text, href) {
+  const a = document.createElement("a");
+  a.href = href;
+  a.append(text);
+  return a;
+}
 
 function describe(i) {
-  const how = data.outcomes[data.how[i]];
-  const lane = data.lanes[data.row[i]];
-  const from = clock(begin() + data.start[i], true), to = clock(begin() + data.end[i], true);
+  const how = data.outcomes[data.how[i]], lane = data.lanes[data.row[i]];
+  const from = clock(begins(i), true), to = clock(ends(i), true);
   said.replaceChildren();
   if (data.count[i] > 1) {
     said.append(`${lane.worker}: ${data.count[i]} short claims from ${from} to ${to}, ${how}. Zoom in to see each.`);
     return;
   }
   const text = how === "open" ? `since ${from}, has not ended` : `${from} to ${to}, ${how}`;
-  said.append(`${lane.worker}: ${text}. `);
-  const link = document.createElement("a");
-  link.href = prefix + "/events/" + data.event[i];
-  link.append("Open the job");
-  said.append(link);
+  said.append(`${lane.worker}: ${text}. `, link("Open the job", prefix + "/events/" + data.event[i]));
 }
 
 function choose(i, focus) {
   current = i;
   describe(i);
-  if (focus && (begin() + data.end[i] < view.from || begin() + data.start[i] > view.to)) {
-    const half = (view.to - view.from) / 2, at = begin() + data.start[i];
-    look(at - half, at + half);
+  if (focus && (ends(i) < view.from || begins(i) > view.to)) {
+    const half = (view.to - view.from) / 2;
+    look(begins(i) - half, begins(i) + half);
   }
   draw();
 }
 
+// select offers what can be done with a stretch of time.
+function select(from, to) {
+  [from, to] = [Math.min(from, to), Math.max(from, to)];
+  const window = new URLSearchParams({from: new Date(from).toISOString(), to: new Date(to).toISOString()});
+  const command = document.createElement("code");
+  command.append(`jobledger export --format=csv --from=${window.get("from")} --to=${window.get("to")}`);
+  if (source.searchParams.has("queue")) window.set("queue", source.searchParams.get("queue"));
+  said.replaceChildren(`${clock(from, true)} to ${clock(to, true)}, ${lasts(to - from)}: `,
+    link("Zoom in", prefix + "/lanes?" + window), " · ", link("What changed", prefix + "/diff?" + window), " · ",
+    link("Make an incident of it", prefix + "/incident?" + window), " · ", command);
+}
+
+// mark begins a selection at the current claim, or ends it with the current claim.
+function mark() {
+  if (current < 0) return;
+  if (marked === null) {
+    marked = current;
+    said.append(" The selection begins here; s at another claim ends it.");
+    return;
+  }
+  select(Math.min(begins(marked), begins(current)), Math.max(ends(marked), ends(current)));
+  marked = null;
+}
+
 // look shows another window: at once what is there, and soon the rest.
 function look(from, to) {
-  const now = Date.now();
-  let span = Math.max(to - from, 1000);
+  const now = Date.now(), span = Math.max(to - from, 1000);
   if (from + span > now) from = now - span;
   view = {from, to: from + span};
   draw();
@@ -323,29 +110,49 @@ async function load() {
   }
   view = {from: Date.parse(data.from), to: Date.parse(data.to)};
   current = -1;
-  canvas.hidden = false;
-  paint();
-  lay();
+  marked = depth = null;
+  stretches = busy(data);
+  order = data.row.map((_, i) => i).sort((a, b) => data.row[a] - data.row[b] || data.start[a] - data.start[b]);
+  canvas.hidden = idle.parentElement.hidden = false;
+  readColors();
+  lay(data);
+  draw();
+  loadDepth(mine);
+}
+
+// loadDepth adds how many jobs waited, which takes longer.
+async function loadDepth(mine) {
+  const address = new URL("series", source);
+  for (const name of ["from", "to", "queue"]) {
+    if (source.searchParams.has(name)) address.searchParams.set(name, source.searchParams.get(name));
+  }
+  const answer = await fetch(address, {headers: {Accept: "application/json"}});
+  if (!answer.ok || mine !== asked) return;
+  const series = await answer.json();
+  if (mine !== asked) return;
+  depth = series;
   draw();
 }
 
 function barAt(event) {
-  const box = canvas.getBoundingClientRect(), width = box.width;
-  const px = event.clientX - box.left, py = event.clientY - box.top;
+  const box = canvas.getBoundingClientRect(), px = event.clientX - box.left, py = event.clientY - box.top;
+  const begin = Date.parse(data.from);
   let best = -1, distance = 8;
   for (let i = 0; i < data.row.length; i++) {
-    const top = data.lanes[data.row[i]].y + data.slot[i] * lineHeight;
-    if (py < top - 1 || py > top + lineHeight) continue;
-    const a = x(data.start[i], width), b = x(data.end[i], width);
+    const y = top(data, i);
+    if (py < y - 1 || py > y + lineHeight) continue;
+    const a = axis.x(begin + data.start[i]), b = axis.x(begin + data.end[i]);
     const d = px < a ? a - px : px > b ? px - b : 0;
     if (d < distance) [best, distance] = [i, d];
   }
   return best;
 }
 
+const timeAt = (event) => Math.min(Math.max(axis.time(event.clientX - canvas.getBoundingClientRect().left), view.from),
+  view.to);
+
 function zoom(factor, around) {
-  const span = (view.to - view.from) * factor;
-  const at = around ?? (view.from + view.to) / 2;
+  const span = (view.to - view.from) * factor, at = around ?? (view.from + view.to) / 2;
   const share = (at - view.from) / (view.to - view.from);
   look(at - share * span, at - share * span + span);
 }
@@ -357,6 +164,27 @@ function go(by, keep) {
   }
 }
 
+// point shows the time under the pointer, and what waited then.
+function point(event) {
+  const time = timeAt(event), words = [clock(time, true)];
+  const i = depth ? Math.floor((time - Date.parse(depth.from)) / depth.step / 1000) : -1;
+  if (depth && i >= 0 && i < depth.queued.length) {
+    words.push(`${depth.queued[i]} waiting`);
+    if (depth.failed[i] + depth.lost[i]) words.push(`${depth.failed[i] + depth.lost[i]} failed or lost`);
+  }
+  cross.hidden = false;
+  cross.style.left = axis.x(time) + "px";
+  cross.dataset.text = words.join(" · ");
+  cross.classList.toggle("end", axis.x(time) > canvas.clientWidth - 240);
+}
+
+function stretch(from, to) {
+  const a = axis.x(Math.min(from, to)), b = axis.x(Math.max(from, to));
+  chosen.hidden = false;
+  chosen.style.left = a + "px";
+  chosen.style.width = b - a + "px";
+}
+
 canvas.addEventListener("keydown", (event) => {
   if (!data || event.ctrlKey || event.metaKey || event.altKey) return;
   const lane = current < 0 ? -1 : data.row[current];
@@ -366,10 +194,18 @@ canvas.addEventListener("keydown", (event) => {
     ArrowDown: () => go(1, (i) => data.row[i] !== lane), ArrowUp: () => go(-1, (i) => data.row[i] !== lane),
     n: () => go(1, (i) => data.outcomes[data.how[i]] === "reclaimed") ?? undefined,
     f: () => go(1, lost),
+    s: mark,
+    c: () => idle.click(),
     "+": () => zoom(.5), "=": () => zoom(.5), "-": () => zoom(2),
     0: () => { location.href = prefix + "/lanes"; },
     Enter: () => { if (current >= 0 && data.count[current] === 1) location.href = prefix + "/events/" + data.event[current]; },
-    Escape: () => { current = -1; said.replaceChildren(); draw(); },
+    Escape: () => {
+      current = -1;
+      marked = null;
+      chosen.hidden = true;
+      said.replaceChildren();
+      draw();
+    },
   }[event.key];
   if (!act) return;
   event.preventDefault();
@@ -379,30 +215,47 @@ canvas.addEventListener("keydown", (event) => {
 canvas.addEventListener("wheel", (event) => {
   if (!data || !event.ctrlKey) return;
   event.preventDefault();
-  const box = canvas.getBoundingClientRect();
-  const share = (event.clientX - box.left - labels) / (box.width - labels);
-  zoom(event.deltaY < 0 ? .8 : 1.25, view.from + share * (view.to - view.from));
+  zoom(event.deltaY < 0 ? .8 : 1.25, timeAt(event));
 }, {passive: false});
 canvas.addEventListener("pointerdown", (event) => {
   if (!data) return;
-  drag = {x: event.clientX, from: view.from, to: view.to, moved: false};
+  drag = {x: event.clientX, from: view.from, to: view.to, begin: event.shiftKey ? timeAt(event) : null, moved: false};
+  chosen.hidden = true;
   canvas.setPointerCapture(event.pointerId);
 });
 canvas.addEventListener("pointermove", (event) => {
+  if (!data || !axis) return;
+  point(event);
   if (!drag) return;
   const by = event.clientX - drag.x;
   if (Math.abs(by) > 4) drag.moved = true;
   if (!drag.moved) return;
-  const ms = by / (canvas.clientWidth - labels) * (drag.to - drag.from);
+  if (drag.begin !== null) return stretch(drag.begin, timeAt(event));
+  const ms = by / axis.scale;
   look(drag.from - ms, drag.to - ms);
 });
 canvas.addEventListener("pointerup", (event) => {
-  const moved = drag?.moved;
+  const {moved, begin} = drag ?? {};
   drag = null;
-  if (moved || !data) return;
+  if (!data) return;
+  if (moved) {
+    if (begin !== null) select(begin, timeAt(event));
+    return;
+  }
   const i = barAt(event);
   if (i >= 0) choose(i, false);
 });
+canvas.addEventListener("pointerleave", () => { cross.hidden = true; });
+idle.checked = sessionStorage.getItem("idle") === "cut";
+idle.addEventListener("change", () => {
+  sessionStorage.setItem("idle", idle.checked ? "cut" : "");
+  chosen.hidden = true;
+  if (data) draw();
+});
 addEventListener("resize", () => { if (data) draw(); });
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (data) { paint(); draw(); } });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  if (!data) return;
+  readColors();
+  draw();
+});
 load();
