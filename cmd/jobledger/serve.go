@@ -47,6 +47,8 @@ func serveVerb(p *program) cli.Verb {
 			&cli.StringFlag{Name: "tls-key", Usage: "the key of --tls-cert is in `FILE`"},
 			&cli.StringFlag{Name: "behind-proxy", Usage: "a proxy on this host ends TLS, and browsers know the " +
 				"server as `URL`"},
+			&cli.StringFlag{Name: "path-prefix", Usage: "the path of every address begins with `PREFIX`, as in /jobs"},
+			&cli.BoolFlag{Name: "prefix-stripped", Usage: "a proxy removes the prefix from the path of requests"},
 			cli.ListFlag("from", "with --behind-proxy: its addresses are in `CIDR`; may be repeated"),
 			cli.WholeFlag("rate", "a token may make `N` requests a second, on average", access.PerSecond, 1, 1_000_000,
 				""),
@@ -62,6 +64,8 @@ func serveVerb(p *program) cli.Verb {
 				"for other hosts; the files are read again when they change"},
 			{"jobledger serve --listen 127.0.0.1:8080 --behind-proxy https://jobs.example.com",
 				"behind nginx or Caddy on this host"},
+			{"jobledger serve --listen 127.0.0.1:8080 --behind-proxy https://tools.example.com/jobs",
+				"the same below a path, which the proxy leaves in requests"},
 			{"jobledger serve --listen unix:/run/user/1000/jobledger/http",
 				"for 'curl --unix-socket /run/user/1000/jobledger/http http://localhost/api/v1/status'"},
 		},
@@ -116,6 +120,9 @@ func (p *program) listen(c *cli.Context, config *web.Config) (l net.Listener, er
 			return nil, err
 		}
 	}
+	if config.Prefix, err = prefixOf(c, config.Proxy); err != nil {
+		return nil, err
+	}
 	switch {
 	case config.Proxy == nil && c.IsSet("from"):
 		return nil, cli.Usagef("--from is for --behind-proxy")
@@ -130,6 +137,23 @@ func (p *program) listen(c *cli.Context, config *web.Config) (l net.Listener, er
 		return nil, err
 	}
 	return door.ListenTLS(c.Context, address)
+}
+
+// prefixOf is what the flags say of the path of addresses.
+func prefixOf(c *cli.Context, proxy *door.Proxy) (p door.Prefix, err error) {
+	if p.Path, err = door.ParsePrefix(c.String("path-prefix")); err != nil {
+		return p, err
+	}
+	if proxy != nil && proxy.Path != "" {
+		if p.Path != "" && p.Path != proxy.Path {
+			return p, cli.Usagef("--path-prefix is %s, and the path of --behind-proxy is %s", p.Path, proxy.Path)
+		}
+		p.Path = proxy.Path
+	}
+	if p.Stripped = c.Bool("prefix-stripped"); p.Stripped && p.Path == "" {
+		return p, cli.Usagef("--prefix-stripped is for --path-prefix, or for --behind-proxy with a path")
+	}
+	return p, nil
 }
 
 // archiveFolder returns the folder of the archive of store; "": it is not known.

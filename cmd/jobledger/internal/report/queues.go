@@ -28,7 +28,7 @@ func (d QueueDepth) Fields() []Field {
 	return []Field{{"minute", d.Minute}, {"queue", d.Queue}, {"queued", d.Queued}, {"held", d.Held}}
 }
 
-const depthMoves = `SELECT e.at / ? * ?, q.data ->> 'queue',
+const depthMoves = `SELECT (e.at - ?) / ? * ? + ?, q.data ->> 'queue',
     sum(CASE WHEN e.to_state = 1 THEN 1 ELSE 0 END) - sum(CASE WHEN e.from_state = 1 THEN 1 ELSE 0 END),
     sum(CASE WHEN e.to_state IN (2, 3) THEN 1 ELSE 0 END) -
         sum(CASE WHEN e.from_state IN (2, 3) THEN 1 ELSE 0 END)
@@ -37,9 +37,14 @@ WHERE q.pos = e.job AND e.pos > ? AND e.pos <= ? AND e.seq IS NOT NULL AND e.kin
 
 // Depth returns the depth of each queue at the end of each step of s, from the first step in which anything
 // happened to the last, the queues by name. If nothing happened, it returns the depth at the end of s of the
-// queues that have jobs which have not ended.
+// queues that have jobs which have not ended. Where s says when the steps begin, all of them are
+// there, and what happened before belongs to the first.
 func Depth(ctx context.Context, tx *ledger.Tx, s Window) (depths []QueueDepth, err error) {
 	step := int64(cmp.Or(s.Every, time.Minute) / time.Microsecond)
+	first := int64(0) // where a step begins
+	if !s.Steps.IsZero() {
+		first = event.Micros(s.Steps)
+	}
 	now := make(map[string]QueueDepth)
 	if s.After > 0 {
 		from, err := projection.AtPos(ctx, tx, s.After)
@@ -71,12 +76,12 @@ func Depth(ctx context.Context, tx *ledger.Tx, s Window) (depths []QueueDepth, e
 		}
 		moves[at] = append(moves[at], d)
 		return nil
-	}, depthMoves+terms+` GROUP BY 1, 2`, append([]any{step, step, s.After, s.Until}, args...)...)
+	}, depthMoves+terms+` GROUP BY 1, 2`, append([]any{first, step, step, first, s.After, s.Until}, args...)...)
 	if err != nil {
 		return nil, err
 	}
 	names := slices.Sorted(maps.Keys(now))
-	if len(moves) == 0 {
+	if len(moves) == 0 && s.Steps.IsZero() {
 		end := s.End
 		if end.IsZero() {
 			end = s.Now
@@ -91,7 +96,13 @@ func Depth(ctx context.Context, tx *ledger.Tx, s Window) (depths []QueueDepth, e
 		return depths, nil
 	}
 	steps := slices.Sorted(maps.Keys(moves))
-	for at := steps[0]; at <= steps[len(steps)-1]; at += step {
+	from, to := first, event.Micros(s.End)-1
+	if s.Steps.IsZero() {
+		from, to = steps[0], steps[len(steps)-1]
+	} else if len(steps) > 0 {
+		to = max(to, steps[len(steps)-1])
+	}
+	for at := from; at <= to; at += step {
 		for _, d := range moves[at] {
 			was := now[d.Queue]
 			was.Queued, was.Held = was.Queued+d.Queued, was.Held+d.Held

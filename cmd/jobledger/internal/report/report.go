@@ -16,6 +16,7 @@ type Window struct {
 	Worker       string    // only the worker with this name or boot; "": all
 
 	Every time.Duration // Depth: the length of a step, whole seconds; 0: a minute
+	Steps time.Time     // Depth: the first step begins then, and there are all up to End; zero: as Depth says
 	Later time.Duration // Backlog: how long after it was enqueued a job should have ended; 0: an hour
 	Limit int           // Longest: how many attempts; 0: ten
 }

@@ -50,6 +50,7 @@ type Config struct {
 
 	Certificate *door.Certificate // for TLS; nil: none
 	Proxy       *door.Proxy       // in front of the server; nil: none
+	Prefix      door.Prefix       // of the path of every address
 	Hosts       []string          // what requests may name as their host, besides the address of the listener
 	Access      string            // the file with the grants of tokens; "": there are none
 	Rate        float64           // requests a second of one token, on average; 0: the default
@@ -92,7 +93,7 @@ func New(c Config) *Server {
 	pages := &page.Pages{Tables: c.Tables, Name: c.Name}
 	s.door = door.New(door.Config{Store: c.Store, Now: c.Now, Owner: c.Owner, ReadOnly: c.ReadOnly,
 		Announce: c.Announce, Report: c.Report, ShowProblem: pages.ShowProblem, Hosts: c.Hosts,
-		Certificate: c.Certificate, Proxy: c.Proxy,
+		Certificate: c.Certificate, Proxy: c.Proxy, Prefix: c.Prefix,
 		Keys: &access.Keys{Path: c.Access}, Rate: c.Rate, AskTimeout: c.Times.Ask})
 	s.api = api.New(api.Config{Store: c.Store, Door: s.door, Follower: s.follower,
 		Moments: new(view.Moments), Figures: new(view.Now), Verifier: s.verifier, Ask: c.Ask, Now: c.Now,
@@ -102,8 +103,9 @@ func New(c Config) *Server {
 	_, owner, _ := strings.Cut(c.Owner, ":")
 	s.sweeper = sweeper{service: service, actor: "sweeper:" + cmp.Or(owner, "serve"), report: c.Report,
 		also: c.Also}
-	s.work = work.New(work.Config{Service: service, Now: c.Now, Closing: s.door.Closing(), Report: c.Report,
-		Busy: s.sweeper.busy, MostWaiting: cmp.Or(c.Waiting, work.MaxWaiting)})
+	s.work = work.New(work.Config{Service: service, Prefix: c.Prefix, Now: c.Now, Closing: s.door.Closing(),
+		Report: c.Report,
+		Busy:   s.sweeper.busy, MostWaiting: cmp.Or(c.Waiting, work.MaxWaiting)})
 	s.api.Waiting = s.work.Waiting
 	if c.Webhooks != "" && !c.ReadOnly {
 		s.webhooks = &hook.Dispatcher{Service: service, Path: c.Webhooks, Host: cli.Hostname(""),
@@ -116,6 +118,16 @@ func New(c Config) *Server {
 	s.door.Add(s.work.Routes()...)
 	s.door.Add(pages.Routes()...)
 	return s
+}
+
+// Pages are the paths of all pages that can be looked at, as patterns of [http.ServeMux].
+func (s *Server) Pages() (paths []string) {
+	for _, rt := range s.door.Routes() {
+		if path, isGet := strings.CutPrefix(rt.Pattern, "GET "); isGet && rt.Page {
+			paths = append(paths, strings.TrimSuffix(path, "{$}"))
+		}
+	}
+	return paths
 }
 
 // ShowAll has each of the servers show an overview of all of them; addresses are those of their pages. It is

@@ -59,7 +59,7 @@ func New(c Config) *API {
 func (a *API) Routes() []door.Route {
 	return append([]door.Route{
 		{Pattern: "GET /metrics", Needs: door.Metrics, Handle: a.serveMetrics},
-		{Pattern: "GET " + Root + "/openapi.json", Needs: door.Read, Handle: openAPI},
+		{Pattern: "GET " + Root + "/openapi.json", Needs: door.Read, Handle: a.openAPI},
 		{Pattern: "GET " + Root + "/events/stream", Needs: door.Read, Streams: true, Queues: true,
 			Handle: a.streamEvents},
 		{Pattern: "GET " + Root + "/jobs/{job}/payload", Needs: door.Read | door.Bodies, Queues: true,
@@ -288,7 +288,7 @@ func (a *API) next(r *http.Request, res Resource, query url.Values, last, more [
 			return "", err
 		}
 	}
-	return r.URL.Path + "?" + query.Encode(), nil
+	return a.Door.Prefix.At(r.URL.Path + "?" + query.Encode()), nil
 }
 
 // ContinueAt changes the query of a page of jobs so that it begins with the job id; ok is false where no

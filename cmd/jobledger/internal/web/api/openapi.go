@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	_ "embed" // for the document
 	"net/http"
 
@@ -12,7 +13,12 @@ import (
 //go:embed openapi.json
 var Document []byte
 
-func openAPI(w http.ResponseWriter, _ *http.Request) error {
+func (a *API) openAPI(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "application/json")
-	return door.Send(w, Document)
+	document := Document
+	if prefix := a.Door.Prefix.Path; prefix != "" { // the paths of the document begin there
+		rest, _ := bytes.CutPrefix(Document, []byte("{"))
+		document = append([]byte(`{"servers": [{"url": "`+prefix+`"}],`), rest...)
+	}
+	return door.Send(w, document)
 }

@@ -31,6 +31,7 @@ type Config struct {
 	Owner       string       // the actor of the user who runs the server, as events name it
 	Certificate *Certificate // for TLS; nil: there is none
 	Proxy       *Proxy       // in front of the server; nil: there is none
+	Prefix      Prefix       // of the path of every address
 	Hosts       []string     // what requests may name as their host, besides the address of the listener
 	Keys        *access.Keys // finds the grants of tokens; nil: there are none
 	Rate        float64      // requests a second of one token, on average; 0: access.PerSecond

@@ -44,9 +44,10 @@ func (d *Door) Handler() http.Handler {
 		h := w.Header()
 		maps.Copy(h, always)
 		begun := time.Now()
-		counted := &counter{ResponseWriter: w, status: http.StatusOK}
+		counted := &counter{ResponseWriter: w, status: http.StatusOK, prefix: d.Prefix}
 		route := "refused"
-		if p := d.refuse(r); p != nil {
+		r, ours := d.Prefix.within(r)
+		if p := d.refuse(r, ours); p != nil {
 			if p.Status == http.StatusMethodNotAllowed {
 				h.Set("Allow", d.allowed(r))
 			}
@@ -60,13 +61,17 @@ func (d *Door) Handler() http.Handler {
 }
 
 // refuse returns why r gets no further; nil: it does. The host is checked first: a name that an attacker made
-// resolve to this host is the same origin to a browser, and such a request may have no header Origin.
-func (d *Door) refuse(r *http.Request) *Problem {
+// resolve to this host is the same origin to a browser, and such a request may have no header Origin. ours
+// says whether r has the prefix of this server.
+func (d *Door) refuse(r *http.Request, ours bool) *Problem {
 	switch {
 	case !d.knows(r.Host):
 		return Refusal(http.StatusMisdirectedRequest, "misdirected", "this server is not the host of this request")
 	case d.crossOrigin(r):
 		return Refusal(http.StatusForbidden, "cross_origin", "a page of another origin made this request")
+	case !ours:
+		return Refusal(http.StatusNotFound, "no_resource",
+			"the addresses of this server begin with "+d.Prefix.At("/"))
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && !d.takes(r):
 		return Refusal(http.StatusMethodNotAllowed, "method", "this address does not take "+r.Method)
 	}
@@ -122,7 +127,7 @@ func (d *Door) serveRoute(rt Route) http.Handler {
 			WriteProblem(w, d.ProblemOf(err))
 			return
 		case !known && rt.Page:
-			http.Redirect(w, r, "/login", http.StatusSeeOther)
+			http.Redirect(w, r, d.Prefix.At("/login"), http.StatusSeeOther)
 			return
 		case !known:
 			WriteProblem(w, Refusal(http.StatusUnauthorized, "unauthenticated",
@@ -204,9 +209,14 @@ type counter struct {
 	http.ResponseWriter
 	status int
 	wrote  bool
+	prefix Prefix
 }
 
 func (c *counter) WriteHeader(status int) {
+	if status == http.StatusMovedPermanently || status == http.StatusTemporaryRedirect ||
+		status == http.StatusPermanentRedirect { // by http.ServeMux, of a path with //
+		c.Header().Set("Location", c.prefix.At(c.Header().Get("Location")))
+	}
 	c.status, c.wrote = status, true
 	c.ResponseWriter.WriteHeader(status)
 }

@@ -1,6 +1,7 @@
 package door
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -131,10 +132,14 @@ func (s *sessions) end(key [sha256.Size]byte) {
 }
 
 // cookieOf is the name of the cookie: one for each port, since browsers send cookies to all ports of a
-// host. A browser takes one with __Host- only over TLS, from this host and for all of it.
+// host. A browser takes one with __Host- only over TLS, from this host and for all of it, and one with
+// __Secure- only over TLS.
 func (d *Door) cookieOf(r *http.Request) string {
 	_, port, _ := net.SplitHostPort(r.Host)
-	if d.secure(r) {
+	switch {
+	case d.secure(r) && d.Prefix.Path != "":
+		return "__Secure-jobledger-" + port
+	case d.secure(r):
 		return "__Host-jobledger-" + port
 	}
 	return "jobledger-" + port
@@ -156,7 +161,7 @@ func (d *Door) PrintLink() bool {
 	}
 	code, ok := d.logins.create(d.Now())
 	if ok {
-		d.Announce(d.origin + "/login#" + code)
+		d.Announce(d.origin + d.Prefix.At("/login#") + code)
 	}
 	return ok
 }
@@ -172,7 +177,8 @@ func (d *Door) LogIn(w http.ResponseWriter, r *http.Request, code string) (ok bo
 		return false, nil
 	}
 	http.SetCookie(w, &http.Cookie{ // #nosec G124 -- where there is no TLS, on the loopback interface only
-		Name: d.cookieOf(r), Secure: d.secure(r), Value: d.sessions.begin(d.Now()), Path: "/", HttpOnly: true,
+		Name: d.cookieOf(r), Secure: d.secure(r), Value: d.sessions.begin(d.Now()),
+		Path: cmp.Or(d.Prefix.Path, "/"), HttpOnly: true,
 		SameSite: http.SameSiteStrictMode, MaxAge: int(sessionLife.Seconds())})
 	return true, nil
 }

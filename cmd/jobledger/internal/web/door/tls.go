@@ -124,17 +124,22 @@ func ListenTLS(ctx context.Context, address string) (net.Listener, error) {
 // Proxy is a proxy in front of the server, which ends TLS.
 type Proxy struct {
 	Host string         // what requests name as their host, as in jobs.example.com
+	Path string         // of the public URL, as [ParsePrefix] returns it
 	From []netip.Prefix // the addresses of the proxy, whose X-Forwarded-For is believed
 }
 
 // ParseProxy reads the public URL of the server, and the addresses of its proxy; none: those of this host.
 func ParseProxy(public string, from []string) (*Proxy, error) {
 	u, err := url.Parse(public)
-	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" ||
-		u.RawQuery != "" || u.Fragment != "" {
-		return nil, cli.Usagef("--behind-proxy: %.80q is not https://HOST, without a path", public)
+	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
+		u.Fragment != "" {
+		return nil, cli.Usagef("--behind-proxy: %.80q is not https://HOST[/PREFIX]", public)
 	}
-	p := &Proxy{Host: strings.ToLower(u.Host)}
+	path, err := ParsePrefix(strings.TrimSuffix(u.EscapedPath(), "/"))
+	if err != nil {
+		return nil, cli.Usagef("--behind-proxy: the path of %.80q is not like /jobs", public)
+	}
+	p := &Proxy{Host: strings.ToLower(u.Host), Path: path}
 	for _, text := range from {
 		prefix, err := netip.ParsePrefix(text)
 		if err != nil {

@@ -22,7 +22,7 @@ type eventsView struct {
 	Events []eventView
 	Filter url.Values
 	Kinds  []choice
-	After  int64  // of a tail: of the last event that the page has
+	Newest int64  // of a tail: the position of the last event that the page has
 	Stream string // of a tail: where the events come from; ""
 	Older  string // addresses of other pages; "": there is none
 	Newer  string
@@ -117,9 +117,9 @@ func (p *Pages) showEvents(w http.ResponseWriter, r *http.Request, shown eventsV
 		}
 		shown.Events = append(shown.Events, p.viewOf(e))
 	}
-	shown.After = shown.Pos
+	shown.Newest = shown.Pos
 	if n := len(shown.Events); n > 0 {
-		shown.After = max(shown.After, shown.Events[n-1].Pos)
+		shown.Newest = max(shown.Newest, shown.Events[n-1].Pos)
 	}
 	if shown.Stream == "" {
 		shown.addPages(query, asked)

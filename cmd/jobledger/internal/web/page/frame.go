@@ -26,6 +26,7 @@ type frame struct {
 	SQL     string // a statement over the views that says the same; "": there is none
 	API     string // the address of the same in the API; "": there is none
 	Link    string // this page at this moment, for ever
+	Direct  string // where API begins, without a proxy
 
 	At      string // the parameter, as it was given; "": now
 	AsOf    string // the moment, for people
@@ -146,7 +147,7 @@ func (p *Pages) frameAt(r *http.Request, query url.Values, tx *ledger.Tx, m mome
 		return f, err
 	}
 	f.addMarks(p, query, address)
-	f.copies(r, query)
+	f.copies(p, r, query)
 	return f, nil
 }
 

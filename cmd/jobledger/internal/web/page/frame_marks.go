@@ -14,7 +14,6 @@ import (
 // markView is the marks of one kind on the bar of moments, as one path.
 type markView struct {
 	Kind, Path string
-	Count      int
 }
 
 // markNames are the kinds of moments for people, singular and plural.
@@ -29,14 +28,13 @@ var markNames = map[string][2]string{
 // addMarks adds what the bar of moments shows.
 func (f *frame) addMarks(p *Pages, query url.Values, at func(pos int64) string) {
 	paths := make(map[string]*strings.Builder)
-	counts := make(map[string]int)
+	counts := p.Moments.Counts(f.Tail)
 	for _, m := range p.Moments.Columns(api.MomentColumns, f.Tail) {
 		b := paths[m.Kind]
 		if b == nil {
 			b = new(strings.Builder)
 			paths[m.Kind] = b
 		}
-		counts[m.Kind] += m.Count
 		y, height := 6, 10
 		if m.Kind == "refused" || m.Kind == "reclaimed" {
 			y, height = 2, 18
@@ -46,7 +44,9 @@ func (f *frame) addMarks(p *Pages, query url.Values, at func(pos int64) string) 
 	var words []string
 	for _, kind := range view.MomentKinds() {
 		if b := paths[kind]; b != nil {
-			f.Marks = append(f.Marks, markView{kind, b.String(), counts[kind]})
+			f.Marks = append(f.Marks, markView{kind, b.String()})
+		}
+		if counts[kind] > 0 {
 			words = append(words, fmt.Sprintf("%d %s", counts[kind],
 				render.Plural(int64(counts[kind]), markNames[kind][0], markNames[kind][1])))
 		}
@@ -87,10 +87,11 @@ func verifiedText(v view.Verification, p *Pages) verifiedView {
 }
 
 // copies are the ways to get what a page shows elsewhere.
-func (f *frame) copies(r *http.Request, query url.Values) {
+func (f *frame) copies(p *Pages, r *http.Request, query url.Values) {
 	q := url.Values(http.Header(query).Clone())
 	q.Set("at", fmt.Sprintf("pos:%d", f.Pos))
-	f.Link = r.URL.Path + "?" + q.Encode()
+	f.Link = p.Door.Prefix.At(r.URL.Path + "?" + q.Encode())
+	f.Direct = "http://localhost" + p.Door.Prefix.Direct("")
 }
 
 // Curl is the command that asks the API for the same.
@@ -98,7 +99,7 @@ func (f frame) Curl() string {
 	if f.API == "" {
 		return ""
 	}
-	address := "http://localhost" + f.API
+	address := f.Direct + f.API
 	if f.At != "" && !strings.Contains(address, "at=") {
 		sep := "?"
 		if strings.Contains(address, "?") {

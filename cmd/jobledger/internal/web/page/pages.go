@@ -139,6 +139,9 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 		t := template.New("frame.html").Funcs(template.FuncMap{
 			"asset": func(name string) string { return addresses[name] },
 			"path":  url.PathEscape,
+			"count": func(n int, one, many string) string {
+				return fmt.Sprintf("%d %s", n, render.Plural(int64(n), one, many))
+			},
 			"named": func(name string, table *render.Table) namedTable { return namedTable{table, name} },
 		})
 		all[name] = template.Must(t.ParseFS(templateFiles, "templates/frame.html", "templates/"+name+".html"))
@@ -159,5 +162,20 @@ func (p *Pages) render(w http.ResponseWriter, name string, view any) error {
 		return fmt.Errorf("page %s: %w", name, err)
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	return door.Send(w, page.Bytes())
+	return door.Send(w, p.prefixed(page.Bytes()))
+}
+
+// prefixed puts the prefix of the server before each address of it in a page. It finds them as the values of
+// attributes: text has no quotation mark, because templates escape those. Scripts find the prefix in the
+// first element.
+func (p *Pages) prefixed(page []byte) []byte {
+	prefix := p.Door.Prefix.Path
+	if prefix == "" {
+		return page
+	}
+	pairs := []string{`<html lang="en">`, `<html lang="en" data-prefix="` + prefix + `">`}
+	for _, name := range []string{"href", "action", "src", "data-stream", "data-lanes"} {
+		pairs = append(pairs, " "+name+`="/`, " "+name+`="`+prefix+"/")
+	}
+	return []byte(strings.NewReplacer(pairs...).Replace(string(page)))
 }

@@ -139,7 +139,6 @@ type oneWorkerView struct {
 	spanView
 	Name     string
 	Source   string
-	Pos      int64
 	Lanes    *view.Lanes
 	Findings []view.Finding
 	Held     *render.Table // of each process that fell silent: what it held

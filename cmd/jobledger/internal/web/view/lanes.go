@@ -222,7 +222,7 @@ func (l *Lanes) draw(s Span, rows map[[2]string]int, columns int64) {
 	for i := range l.All {
 		a := &l.All[i]
 		if a.EndedAt.After(s.To.At) {
-			a.EndedAt, a.Outcome = time.Time{}, 0
+			a.EndedAt, a.Outcome, a.ExitCode, a.Signal = time.Time{}, 0, nil, "" // it ended later
 		}
 		row := l.rowOf(a.Worker, rows)
 		lane := &l.Lanes[row]

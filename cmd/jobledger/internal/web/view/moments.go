@@ -47,6 +47,7 @@ type Moments struct {
 	mu       sync.Mutex
 	pos      int64 // everything up to it was read
 	marks    []mark
+	dropped  [8]int            // marks that are no longer kept, by rank
 	versions map[string]string // of the last process, by worker
 }
 
@@ -63,10 +64,15 @@ func (m *Moments) Refresh(ctx context.Context, tx *ledger.Tx) error {
 	if err != nil || tail == 0 {
 		return err
 	}
+	return m.refresh(ctx, tx, tail)
+}
+
+// refresh is Refresh up to tail.
+func (m *Moments) refresh(ctx context.Context, tx *ledger.Tx, tail int64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if tail < m.pos { // another ledger took its place
-		m.pos, m.marks, m.versions = 0, nil, nil
+		m.pos, m.marks, m.versions, m.dropped = 0, nil, nil, [8]int{}
 	}
 	if tail == m.pos {
 		return nil
@@ -85,7 +91,11 @@ func (m *Moments) Refresh(ctx context.Context, tx *ledger.Tx) error {
 		m.pos = tail
 	}
 	if len(m.marks) > maxMoments {
-		m.marks = slices.Delete(m.marks, 0, len(m.marks)-maxMoments/2)
+		old := len(m.marks) - maxMoments/2
+		for _, k := range m.marks[:old] {
+			m.dropped[k.rank]++
+		}
+		m.marks = slices.Delete(m.marks, 0, old)
 	}
 	return nil
 }
@@ -138,6 +148,22 @@ func (m *Moments) Columns(px int, tail int64) (found []Moment) {
 
 func (k mark) moment(count int) Moment {
 	return Moment{k.pos, time.Unix(int64(k.at), 0).UTC(), ranks[k.rank], count}
+}
+
+// Counts are how many moments of each kind there were up to tail.
+func (m *Moments) Counts(tail int64) map[string]int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	counts := make(map[string]int)
+	for rank, n := range m.dropped {
+		counts[ranks[rank]] = n
+	}
+	for _, k := range m.marks {
+		if k.pos <= tail {
+			counts[ranks[k.rank]]++
+		}
+	}
+	return counts
 }
 
 // Around returns the positions of the moments before and after pos; 0: there is none.

@@ -66,32 +66,17 @@ func ReadSeries(ctx context.Context, tx *ledger.Tx, s Span) (*Series, error) {
 		}
 	}
 	depths, err := report.Depth(ctx, tx, report.Window{After: s.From.Pos, Until: s.To.Pos, Now: s.To.At,
-		End: s.To.At, Queue: s.Queue, Every: step})
+		End: s.To.At, Queue: s.Queue, Every: step, Steps: s.From.At})
 	if err != nil {
 		return nil, err
 	}
-	last := -1
-	var queued, held int64
 	for i := 0; i < len(depths); {
 		at := depths[i].Minute
-		to := index(at)
-		for k := last + 1; k < to; k++ {
-			out.Queued[k], out.Held[k] = queued, held
-		}
-		queued, held = 0, 0
+		var queued, held int64
 		for ; i < len(depths) && depths[i].Minute.Equal(at); i++ {
 			queued, held = queued+depths[i].Queued, held+depths[i].Held
 		}
-		if last < 0 {
-			for k := range to { // before anything happened it was as at the beginning
-				out.Queued[k], out.Held[k] = queued, held
-			}
-		}
-		out.Queued[to], out.Held[to] = queued, held
-		last = to
-	}
-	for k := last + 1; k < n && last >= 0; k++ {
-		out.Queued[k], out.Held[k] = queued, held
+		out.Queued[index(at)], out.Held[index(at)] = queued, held
 	}
 	return out, nil
 }

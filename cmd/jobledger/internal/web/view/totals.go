@@ -73,12 +73,18 @@ type Totals struct {
 // was all, so that fn sees the totals at the end of tx's snapshot: it is called then, and keeps nothing.
 func (t *Totals) Refresh(ctx context.Context, tx *ledger.Tx, fn func(queues map[string]*QueueTotals)) (
 	pos int64, whole bool, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	tail, err := tx.Tail(ctx)
 	if err != nil {
-		return t.pos, false, err
+		return 0, false, err
 	}
+	return t.refresh(ctx, tx, tail, fn)
+}
+
+// refresh is Refresh up to tail.
+func (t *Totals) refresh(ctx context.Context, tx *ledger.Tx, tail int64,
+	fn func(queues map[string]*QueueTotals)) (pos int64, whole bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if t.queues == nil || tail < t.pos { // at the beginning, or another ledger took its place
 		t.pos, t.queues, t.claims = 0, make(map[string]*QueueTotals), follow.Claims{}
 		t.signs, t.ready = make(map[int64]time.Time), make(map[int64]time.Time)

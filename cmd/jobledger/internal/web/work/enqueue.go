@@ -181,7 +181,7 @@ func (m *Room) addOne(w http.ResponseWriter, r *http.Request, c Caller, e comman
 	if a.Existing {
 		status = http.StatusOK
 	}
-	w.Header().Set("Location", wire.Root+"/jobs/"+string(a.ID))
+	w.Header().Set("Location", m.Prefix.At(wire.Root)+"/jobs/"+string(a.ID))
 	return m.send(w, r, status, enqueuedJSON{render.ToJSON(a.Job), a.Existing, a.Replaced})
 }
 

@@ -38,7 +38,8 @@ type Config struct {
 	Now     func() time.Time
 	Closing <-chan struct{} // closed when the server begins to end
 	Report  func(format string, args ...any)
-	Busy    func() // called when a worker is there: expired leases are to be swept from then on
+	Prefix  door.Prefix // of the addresses in answers
+	Busy    func()      // called when a worker is there: expired leases are to be swept from then on
 
 	MostWaiting int // claims that wait, in all
 }

@@ -1,4 +1,5 @@
 // What every page has: keys, and the bar of moments. All of it is also there as links.
+const prefix = document.documentElement.dataset.prefix ?? "";
 const moment = document.getElementById("moment");
 const off = "jobledger-keys-off";
 let leader = 0;
@@ -13,8 +14,8 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || keysOff()) return;
   if (event.target.closest("input, select, textarea, canvas")) return;
   if (Date.now() - leader < 1500 && pages[event.key]) {
-    const link = document.querySelector(`nav a[href^="${pages[event.key]}"]`);
-    location.href = link ? link.href : pages[event.key];
+    const link = document.querySelector(`nav a[href^="${prefix + pages[event.key]}"]`);
+    location.href = link ? link.href : prefix + pages[event.key];
     return;
   }
   leader = event.key === "g" ? Date.now() : 0;
@@ -25,7 +26,7 @@ document.addEventListener("keydown", (event) => {
   } else if (event.key === "/") {
     event.preventDefault();
     const field = document.querySelector("main form.filter input:not([type=hidden])");
-    if (field) field.focus(); else location.href = "/jobs";
+    if (field) field.focus(); else location.href = prefix + "/jobs";
   }
 });
 
@@ -55,7 +56,7 @@ if (moment && Number(moment.dataset.tail) > 1) {
   const go = (pos) => {
     const address = new URL(location.href);
     if (pos >= tail) address.searchParams.delete("at"); else address.searchParams.set("at", "pos:" + pos);
-    for (const name of ["to", "from"]) if (address.pathname === "/lanes") address.searchParams.delete(name);
+    for (const name of ["to", "from"]) if (address.pathname === prefix + "/lanes") address.searchParams.delete(name);
     location.href = address;
   };
   let waiting = 0;
@@ -64,7 +65,7 @@ if (moment && Number(moment.dataset.tail) > 1) {
     label.textContent = `pos ${pos} of ${tail}`;
     clearTimeout(waiting);
     waiting = setTimeout(async () => {
-      const answer = await fetch(`/api/v1/events?after=${pos - 1}&limit=1`);
+      const answer = await fetch(`${prefix}/api/v1/events?after=${pos - 1}&limit=1`);
       if (!answer.ok || Number(slider.value) !== pos) return;
       const event = (await answer.json()).items[0];
       if (event) label.textContent = `pos ${pos} of ${tail}, ${new Date(event.at).toLocaleString()}, ${event.kind}`;

@@ -2,6 +2,7 @@
 import {busy, clock, lasts} from "./lanes-axis.js";
 import {draw as drawn, lay, lineHeight, readColors, top} from "./lanes-draw.js";
 
+const prefix = document.documentElement.dataset.prefix ?? "";
 const canvas = document.querySelector("canvas[data-lanes]");
 const said = document.getElementById("said");
 const form = document.getElementById("window");
@@ -36,7 +37,7 @@ function describe(i) {
     return;
   }
   const text = how === "open" ? `since ${from}, has not ended` : `${from} to ${to}, ${how}`;
-  said.append(`${lane.worker}: ${text}. `, link("Open the job", "/events/" + data.event[i]));
+  said.append(`${lane.worker}: ${text}. `, link("Open the job", prefix + "/events/" + data.event[i]));
 }
 
 function choose(i, focus) {
@@ -57,8 +58,8 @@ function select(from, to) {
   command.append(`jobledger export --format=csv --from=${window.get("from")} --to=${window.get("to")}`);
   if (source.searchParams.has("queue")) window.set("queue", source.searchParams.get("queue"));
   said.replaceChildren(`${clock(from, true)} to ${clock(to, true)}, ${lasts(to - from)}: `,
-    link("Zoom in", "/lanes?" + window), " · ", link("What changed", "/diff?" + window), " · ",
-    link("Make an incident of it", "/incident?" + window), " · ", command);
+    link("Zoom in", prefix + "/lanes?" + window), " · ", link("What changed", prefix + "/diff?" + window), " · ",
+    link("Make an incident of it", prefix + "/incident?" + window), " · ", command);
 }
 
 // mark begins a selection at the current claim, or ends it with the current claim.
@@ -196,8 +197,8 @@ canvas.addEventListener("keydown", (event) => {
     s: mark,
     c: () => idle.click(),
     "+": () => zoom(.5), "=": () => zoom(.5), "-": () => zoom(2),
-    0: () => { location.href = "/lanes"; },
-    Enter: () => { if (current >= 0 && data.count[current] === 1) location.href = "/events/" + data.event[current]; },
+    0: () => { location.href = prefix + "/lanes"; },
+    Enter: () => { if (current >= 0 && data.count[current] === 1) location.href = prefix + "/events/" + data.event[current]; },
     Escape: () => {
       current = -1;
       marked = null;

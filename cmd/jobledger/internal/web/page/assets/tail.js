@@ -1,5 +1,6 @@
 // Adds events to the table as they are recorded. There is a stream only while the page is visible: browsers have
 // few connections for each server.
+const prefix = document.documentElement.dataset.prefix ?? "";
 const table = document.getElementById("events");
 const status = document.getElementById("follow");
 const button = document.getElementById("pause");
@@ -25,7 +26,7 @@ function cell(row, text, className, href) {
 function add(e) {
   const row = table.insertRow();
   row.id = "e" + e.Pos;
-  cell(row, String(e.Pos), "number", "/?at=pos:" + e.Pos);
+  cell(row, String(e.Pos), "number", prefix + "/?at=pos:" + e.Pos);
   cell(row, e.At);
   cell(row, e.Kind);
   cell(row, "");
@@ -35,7 +36,7 @@ function add(e) {
     state.append(e.State);
     row.lastElementChild.append(state);
   }
-  cell(row, e.Job, "", "/jobs/" + encodeURIComponent(e.Job));
+  cell(row, e.Job, "", prefix + "/jobs/" + encodeURIComponent(e.Job));
   cell(row, e.By);
   cell(row, e.What, "wide");
   while (table.rows.length > most) table.deleteRow(0);

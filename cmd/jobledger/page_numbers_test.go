@@ -1,0 +1,448 @@
+package main
+
+import (
+	"database/sql"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/web"
+	"jobledger/ledger/ledgertest"
+)
+
+// copiedViews are the public views of a ledger as tables of a database of their own, and what SQL makes of
+// them at one position.
+type copiedViews struct {
+	t  *testing.T
+	db *sql.DB
+
+	values map[string]string // what $name stands for in statements
+}
+
+// copyViews copies the views of the ledger at path.
+func copyViews(t *testing.T, path string) *copiedViews {
+	t.Helper()
+	db, err := sql.Open("sqlite", ":memory:")
+	check(t, err)
+	db.SetMaxOpenConns(1)
+	t.Cleanup(func() { _ = db.Close() })
+	v := &copiedViews{t: t, db: db, values: make(map[string]string)}
+	v.run(`ATTACH '` + path + `' AS l;
+		CREATE TABLE history AS SELECT * FROM l.history;
+		CREATE TABLE current AS SELECT * FROM l.current;
+		DETACH l;
+		CREATE INDEX of_job ON history (job, pos);
+		CREATE INDEX of_worker ON history (worker, pos);
+		CREATE INDEX of_pos ON history (pos);
+		CREATE INDEX of_kind ON history (kind, to_state)`)
+	return v
+}
+
+func (v *copiedViews) run(statements string) {
+	v.t.Helper()
+	if _, err := v.db.ExecContext(v.t.Context(), v.fill(statements)); err != nil {
+		v.t.Fatalf("%v in %s", err, v.fill(statements))
+	}
+}
+
+// fill replaces each $name of a statement by its value, as a text of SQL.
+func (v *copiedViews) fill(statement string) string {
+	return dollar.ReplaceAllStringFunc(statement, func(name string) string {
+		value, known := v.values[name[1:]]
+		if !known {
+			return name
+		}
+		return "'" + strings.ReplaceAll(value, "'", "''") + "'"
+	})
+}
+
+// windowEnd is the field of a form that has the end of a window.
+var windowEnd = regexp.MustCompile(`name="to" value="([^"]*)"`)
+
+var dollar = regexp.MustCompile(`\$[a-z]+`)
+
+// rows returns what a statement selects.
+func (v *copiedViews) rows(statement string) (columns []string, rows [][]string) {
+	v.t.Helper()
+	found, err := v.db.QueryContext(v.t.Context(), v.fill(statement))
+	if err != nil {
+		v.t.Fatalf("%v in %s", err, v.fill(statement))
+	}
+	defer found.Close()
+	columns, err = found.Columns()
+	check(v.t, err)
+	for found.Next() {
+		cells := make([]sql.NullString, len(columns))
+		into := make([]any, len(columns))
+		for i := range cells {
+			into[i] = &cells[i]
+		}
+		check(v.t, found.Scan(into...))
+		row := make([]string, len(columns))
+		for i := range cells {
+			row[i] = spelled(v.t, cells[i].String)
+		}
+		rows = append(rows, row)
+	}
+	check(v.t, found.Err())
+	return columns, rows
+}
+
+// one is the only value that a statement selects.
+func (v *copiedViews) one(statement string) string {
+	v.t.Helper()
+	_, rows := v.rows(statement)
+	if len(rows) != 1 || len(rows[0]) != 1 {
+		v.t.Fatalf("%s selects %v", v.fill(statement), rows)
+	}
+	return rows[0][0]
+}
+
+// spelled replaces ‹form from to›, of two times, by the time in between as pages show it, and ‹form at› by a
+// time.
+func spelled(t *testing.T, text string) string {
+	t.Helper()
+	return angled.ReplaceAllStringFunc(text, func(part string) string {
+		words := strings.Fields(strings.Trim(part, "‹›"))
+		if words[0] == "number" {
+			n, err := strconv.ParseFloat(words[1], 64)
+			check(t, err)
+			if n >= 100 || n == float64(int64(n)) {
+				return fmt.Sprintf("%.0f", n)
+			}
+			return fmt.Sprintf("%.2g", n)
+		}
+		if words[0] == "seconds" {
+			n, err := strconv.ParseFloat(words[1], 64)
+			check(t, err)
+			return render.Duration(time.Duration(n * float64(time.Second)))
+		}
+		var at []time.Time
+		for _, word := range words[1:] {
+			one, err := time.Parse(time.RFC3339, word)
+			check(t, err)
+			at = append(at, one)
+		}
+		switch words[0] {
+		case "roughly":
+			return render.Roughly(max(0, at[1].Sub(at[0])))
+		case "briefly":
+			return render.Briefly(at[1].Sub(at[0]))
+		case "gap":
+			return render.Gap(at[1].Sub(at[0]))
+		case "millis":
+			return render.Millis(at[0].UTC())
+		case "time":
+			return render.Time(at[0].UTC())
+		case "clock":
+			return at[0].UTC().Format("15:04:05")
+		case "day":
+			return at[0].UTC().Format("01-02 15:04:05")
+		case "date":
+			return at[0].UTC().Format("2006-01-02 15:04:05")
+		}
+		t.Fatalf("no form %s", part)
+		return ""
+	})
+}
+
+var angled = regexp.MustCompile(`‹[^›]*›`)
+
+// setMoment makes tables of what the views say of pos, looked at at now: past has the events, made the jobs,
+// claims the claims, and processes the workers. Pages about a window show the six hours up to end.
+func (v *copiedViews) setMoment(pos string, now, end time.Time) {
+	v.t.Helper()
+	begin, moment := end.Add(-6*time.Hour), "past"
+	if now.Equal(morning) {
+		moment = "now"
+	}
+	v.values = map[string]string{"pos": pos, "now": render.JSONTime(now),
+		"hour": render.JSONTime(now.Add(-time.Hour)), "tail": v.one("SELECT max(pos) FROM history"), "name": "",
+		"from": render.JSONTime(begin), "start": fmt.Sprint(begin.UnixMicro()), "end": render.JSONTime(end),
+		"moment": moment}
+	v.run(`DROP TABLE IF EXISTS past; DROP TABLE IF EXISTS made; DROP TABLE IF EXISTS claims;
+		DROP TABLE IF EXISTS processes;
+		CREATE TABLE past AS SELECT *, CAST(strftime('%s', at) AS integer) * 1000000 + CAST(substr(at, 21, 6) AS
+		integer) AS us FROM history WHERE pos <= CAST($pos AS integer);
+		CREATE INDEX past_job ON past (job, pos);
+		CREATE INDEX past_pos ON past (pos);
+		CREATE INDEX past_kind ON past (kind, at);
+		CREATE TABLE made AS SELECT e.job, e.data ->> 'queue' AS queue, l.to_state AS state, l.at AS since, l.pos
+		AS last, (SELECT coalesce(r.data ->> 'retry_at', r.data ->> 'run_at', r.at) FROM past r WHERE r.job =
+		e.job AND r.kind IN ('enqueued', 'retried', 'released', 'failed', 'reclaimed', 'rescheduled') ORDER BY
+		r.pos DESC LIMIT 1) AS run_at, (SELECT count(*) FROM past f WHERE f.job = e.job AND f.kind IN ('failed',
+		'reclaimed') AND f.pos > coalesce((SELECT max(pos) FROM past r WHERE r.job = e.job AND r.kind =
+		'retried'), 0)) AS failures, e.data ->> 'max_attempts' AS max_attempts, e.data ->> 'key' AS key, e.at AS
+		enqueued FROM past e JOIN past l ON l.job = e.job AND l.pos = (SELECT max(pos) FROM past m WHERE m.job =
+		e.job AND m.to_state IS NOT NULL) WHERE e.kind = 'enqueued';
+		CREATE TABLE claims AS SELECT c.pos, c.job, c.attempt, c.at AS claimed_at, c.worker, t.queue, c.data ->>
+		'boot' AS boot, c.data ->> 'host' AS host, c.data ->> 'pid' AS pid, c.data ->> 'version' AS version, z.pos
+		AS end_pos, z.at AS ended_at, c.us, z.us AS end_us, z.kind AS outcome, z.data ->> 'exit_code' AS
+		exit_code, z.data ->> 'signal' AS signal, (SELECT max(h.at) FROM past h WHERE h.job = c.job AND h.attempt
+		= c.attempt AND h.kind = 'heartbeat') AS beat, (SELECT h.data ->> 'lease_until' FROM past h WHERE h.job =
+		c.job AND h.attempt = c.attempt AND h.kind IN ('claimed', 'heartbeat') ORDER BY h.pos DESC LIMIT 1) AS
+		lease_until FROM past c JOIN made t ON t.job = c.job LEFT JOIN past z ON z.job = c.job AND z.pos = (SELECT
+		min(x.pos) FROM past x WHERE x.job = c.job AND x.attempt = c.attempt AND x.pos > c.pos AND x.kind IN
+		('succeeded', 'failed', 'released', 'reclaimed', 'cancelled')) WHERE c.kind = 'claimed';
+		DROP TABLE IF EXISTS moved;
+		CREATE TABLE moved AS SELECT coalesce((SELECT to_state FROM past b WHERE b.job = t.job AND b.at <= $from
+		AND to_state IS NOT NULL ORDER BY b.pos DESC LIMIT 1), '–') AS old, state AS new, t.job FROM made t WHERE
+		EXISTS (SELECT 1 FROM past b WHERE b.job = t.job AND b.seq IS NOT NULL AND b.at > $from AND b.at <= $end);
+		CREATE INDEX claims_job ON claims (job, attempt);
+		CREATE TABLE processes AS SELECT s.worker, s.data ->> 'boot' AS boot, s.data ->> 'host' AS host, s.data
+		->> 'pid' AS pid, s.data ->> 'version' AS version, s.at AS started, (SELECT min(x.at) FROM past x WHERE
+		x.kind = 'worker_stopped' AND x.data ->> 'boot' = s.data ->> 'boot') AS stopped, max(s.at,
+		coalesce((SELECT max(x.at) FROM past x JOIN claims c ON c.job = x.job AND c.attempt = x.attempt AND
+		c.worker = x.worker WHERE c.boot = s.data ->> 'boot' AND x.kind <> 'reclaimed'), '')) AS seen, EXISTS
+		(SELECT 1 FROM history h WHERE h.worker = s.worker AND h.kind <> 'reclaimed' AND h.pos > CAST($pos AS
+		integer) AND h.at < coalesce((SELECT min(x.at) FROM history x WHERE x.worker = s.worker AND x.kind =
+		'worker_started' AND x.at > s.at), '9')) AS later FROM past s WHERE s.kind = 'worker_started'`)
+}
+
+// shownTable is a table of pages, and the statement for its rows: it names the columns of the page, and the
+// first keys of them name a row. A number in a column that it does not name fails the test.
+type shownTable struct {
+	page, name string
+	keys       int
+	rows       string
+	some       bool // the page has not all of the rows
+}
+
+const (
+	statesSQL = `count(*) FILTER (WHERE state = 'claimed') AS CLAIMED, count(*) FILTER (WHERE state =
+		'running') AS RUNNING, count(*) FILTER (WHERE state = 'succeeded') AS SUCCEEDED, count(*) FILTER (WHERE
+		state = 'failed') AS FAILED, count(*) FILTER (WHERE state = 'cancelled') AS CANCELLED`
+	statusSQL = `count(*) FILTER (WHERE state = 'queued' AND run_at <= $now) AS READY, coalesce('‹roughly ' ||
+		min(run_at) FILTER (WHERE state = 'queued' AND run_at <= $now) || ' ' || $now || '›', '-') AS OLDEST,
+		count(*) FILTER (WHERE state = 'queued' AND run_at > $now) AS LATER, ` + statesSQL
+	// presentNow: now, a process is there that says so elsewhere than in events, which those of a copy do not.
+	presentNow = `($moment = 'past' OR EXISTS (SELECT 1 FROM claims l WHERE l.boot = p.boot AND l.end_pos IS
+		NULL))`
+	presentSQL = `SELECT p.pid || ' on ' || p.host AS PROCESS, coalesce(c.job, '-') AS JOB, p.worker AS WORKER,
+		p.version AS VERSION, '‹roughly ' || started || ' ' || $now || '›' AS UP, '‹roughly ' || seen || ' ' ||
+		$now || '›' AS SEEN, coalesce('‹roughly ' || claimed_at || ' ' || $now || '›', '') AS HELD,
+		coalesce('‹roughly ' || coalesce(beat, claimed_at) || ' ' || $now || '›', '') AS BEAT, coalesce((SELECT
+		CAST(round(100 * (h.data ->> 'progress')) AS integer) || '%' FROM past h WHERE h.job = c.job AND h.attempt
+		= c.attempt AND h.kind = 'heartbeat' ORDER BY h.pos DESC LIMIT 1), '') AS PROGRESS FROM processes p LEFT
+		JOIN claims c ON c.boot = p.boot AND c.end_pos IS NULL WHERE stopped IS NULL AND ` +
+		presentNow
+	claimsSQL = `SELECT job AS JOB, attempt AS ATTEMPT, pid AS PID, '‹millis ' || claimed_at || '›' AS CLAIMED,
+		worker AS WORKER, '‹briefly ' || claimed_at || ' ' || coalesce(ended_at, $now) || '›' AS LASTED,
+		coalesce(outcome, '') AS OUTCOME, coalesce(signal, exit_code, '') AS EXIT FROM claims `
+	stepsSQL = `WITH RECURSIVE steps (i, since, until) AS (SELECT 0, CAST($start AS integer), CAST($start AS
+		integer) + 180000000 UNION ALL SELECT i + 1, until, until + 180000000 + (i = 118) FROM steps WHERE i <
+		119), named AS (SELECT *, strftime('%H:%M:%S', since / 1000000, 'unixepoch') AS time FROM steps) `
+	depthSQL = stepsSQL + `, moves AS (SELECT CASE WHEN us < CAST($start AS integer) THEN -1 ELSE min(119, (us
+		- CAST($start AS integer)) / 180000000) END AS step, sum((to_state = 'queued') - coalesce(from_state =
+		'queued', 0)) AS queued, sum((to_state IN ('claimed', 'running')) - coalesce(from_state IN ('claimed',
+		'running'), 0)) AS held FROM past p JOIN made t ON t.job = p.job WHERE p.to_state IS NOT NULL AND t.queue
+		= $name GROUP BY 1), summed AS (SELECT i, time, sum(coalesce(queued, 0)) OVER (ORDER BY i) AS queued,
+		sum(coalesce(held, 0)) OVER (ORDER BY i) AS held FROM (SELECT i, time FROM named UNION ALL SELECT -1, '')
+		LEFT JOIN moves ON step = i) SELECT time AS TIME, queued AS QUEUED, held AS HELD FROM summed WHERE i >= 0`
+	endedSQL = stepsSQL + `SELECT time AS TIME, count(*) FILTER (WHERE outcome = 'succeeded') AS SUCCEEDED,
+		count(*) FILTER (WHERE outcome = 'failed') AS FAILED, count(*) FILTER (WHERE outcome = 'reclaimed') AS
+		LOST FROM named LEFT JOIN claims ON queue = $name AND end_us >= since AND end_us < until GROUP BY i`
+	runTimesSQL = stepsSQL + `, runs AS (SELECT i, (end_us - us) / 1e6 AS s, row_number() OVER (PARTITION BY i
+		ORDER BY end_us - us) - 1 AS n, count(*) OVER (PARTITION BY i) AS whole FROM named JOIN claims ON queue =
+		$name AND end_us >= since AND end_us < until) SELECT time AS TIME, '‹number ' || coalesce((SELECT s FROM
+		runs r WHERE r.i = named.i AND n = whole * 99 / 100), 0) || '›' AS P99, '‹number ' || coalesce((SELECT s
+		FROM runs r WHERE r.i = named.i AND n = whole / 2), 0) || '›' AS P50 FROM named`
+	eventsSQL = `SELECT pos AS Pos, '‹millis ' || at || '›' AS Time, coalesce(job, '') AS Job, actor AS By FROM
+		past `
+)
+
+var shownTables = []shownTable{
+	{"/", "queues", 1, `SELECT queue AS QUEUE, ` + statusSQL + ` FROM made GROUP BY queue UNION ALL SELECT
+		'total', ` + statusSQL + ` FROM made HAVING count(DISTINCT queue) > 1`, false},
+	{"/", "then and now", 1, `SELECT queue AS NOW, count(*) FILTER (WHERE state = 'queued') AS QUEUED, ` +
+		statesSQL + ` FROM current WHERE $moment = 'past' AND queue IN (SELECT queue FROM made) GROUP BY queue`,
+		false},
+	{"/", "workers", 2, presentSQL, false},
+	{"/queues/{queue}", "jobs", 1, `SELECT queue AS QUEUE, ` + statusSQL + ` FROM made WHERE queue = $name GROUP
+		BY queue`, false},
+	{"/queues/{queue}", "workers", 2, presentSQL + ` AND EXISTS (SELECT 1 FROM past s, json_each(s.data,
+		'$.queues') q WHERE s.kind = 'worker_started' AND s.data ->> 'boot' = p.boot AND q.value = $name)`, false},
+	{"/queues/{queue}", "waits", 1, `WITH w AS (SELECT (c.us - max(q.us, CAST(strftime('%s', r.due) AS integer)
+		* 1000000 + CAST(substr(r.due, 21, 6) AS integer))) / 1e6 AS s FROM past c JOIN past q ON q.job = c.job
+		AND q.pos = (SELECT max(pos) FROM past x WHERE x.job = c.job AND x.pos < c.pos AND x.to_state = 'queued')
+		JOIN (SELECT pos, coalesce(data ->> 'retry_at', data ->> 'run_at', at) AS due FROM past) r ON r.pos =
+		q.pos JOIN made t ON t.job = c.job WHERE c.kind = 'claimed' AND t.queue = $name AND c.at > $from AND c.at
+		<= $end), r AS (SELECT s, row_number() OVER (ORDER BY s) AS n, count(*) OVER () AS whole FROM w) SELECT
+		$name AS QUEUE, max(whole) AS CLAIMS, printf('%.1fs', min(s) FILTER (WHERE n * 100 >= whole * 50)) AS P50,
+		printf('%.1fs', min(s) FILTER (WHERE n * 100 >= whole * 99)) AS P99, printf('%.1fs', max(s)) AS MAX FROM r
+		HAVING max(whole) > 0`, false},
+	{"/queues/{queue}", "Depth", 1, depthSQL, false},
+	{"/queues/{queue}", "Attempts every 3m", 1, endedSQL, false},
+	{"/queues/{queue}", "Run time", 1, runTimesSQL, false},
+	{"/lanes", "claims", 2, claimsSQL + `WHERE coalesce(ended_at, $end) > $from AND ((SELECT count(*) FROM
+		claims WHERE coalesce(ended_at, $end) > $from) <= 200 OR coalesce(outcome, '') <> 'succeeded') ORDER BY
+		pos LIMIT 200`, false},
+	{"/workers/{worker}", "claims", 2, claimsSQL + `WHERE worker = $name AND coalesce(ended_at, $end) > $from
+		ORDER BY pos DESC LIMIT 200`, false},
+	{"/workers/{worker}", "held", 1, `SELECT 'pid ' || p.pid || ' on ' || p.host || coalesce(', version ' ||
+		p.version, '') AS PROCESS, '‹time ' || max(coalesce(c.beat, c.claimed_at)) || '›' AS "LAST SIGN OF LIFE",
+		group_concat(c.job, ', ') AS "HELD THEN" FROM (SELECT * FROM claims ORDER BY claimed_at, pos) c JOIN
+		processes p ON p.boot = c.boot WHERE p.worker = $name AND p.stopped IS NULL AND NOT p.later AND
+		c.claimed_at <= p.seen AND coalesce(c.ended_at, $now) > p.seen GROUP BY p.boot`, true},
+	{"/workers", "workers", 1, `SELECT 'pid ' || pid || ' on ' || host || coalesce(', version ' || version, '')
+		AS Process, worker AS Worker, version AS Version, (SELECT count(*) FROM claims c WHERE c.boot = p.boot AND
+		c.end_pos IS NULL) AS Holds, worker || ' (pid ' || pid || ' on ' || host || coalesce(', version ' ||
+		version, '') || ') was seen ‹roughly ' || seen || ' ' || $now || '› ago' || coalesce((SELECT ' and holds '
+		|| count(*) || CASE count(*) WHEN 1 THEN ' job' ELSE ' jobs' END || ' until ‹time ' || min(lease_until) ||
+		'›' FROM claims c WHERE c.boot = p.boot AND c.end_pos IS NULL HAVING count(*) > 0), '') AS Seen,
+		'‹roughly ' || started || ' ' || $now || '› ago' AS Started, (SELECT count(*) FROM claims c WHERE c.boot =
+		p.boot AND outcome = 'succeeded' AND ended_at > $hour) AS "Done, last hour", (SELECT count(*) FROM claims
+		c WHERE c.boot = p.boot AND outcome = 'failed' AND ended_at > $hour) AS Failed, (SELECT count(*) FROM
+		claims c WHERE c.boot = p.boot AND outcome = 'reclaimed' AND ended_at > $hour) AS Lost FROM processes p
+		WHERE stopped IS NULL AND ` + presentNow, false},
+	{"/failures", "failures", 2, `SELECT t.queue AS Queue, coalesce(f.data ->> 'error_code', f.data ->>
+		'reason') AS Code, count(*) AS Attempts, count(DISTINCT f.job) AS Jobs, '‹day ' || min(f.at) || '›' AS
+		First, '‹day ' || max(f.at) || '›' AS Last FROM past f JOIN made t ON t.job = f.job WHERE f.kind IN
+		('failed', 'reclaimed') AND f.at > $from AND f.at <= $end GROUP BY 1, 2`, false},
+	{"/incident", "failures", 1, `SELECT coalesce(f.data ->> 'error_code', f.data ->> 'reason') AS CODE,
+		count(*) AS ATTEMPTS, count(DISTINCT f.job) AS JOBS, '‹clock ' || min(f.at) || '›' AS FIRST, '‹clock ' ||
+		max(f.at) || '›' AS LAST FROM past f WHERE f.kind IN ('failed', 'reclaimed') AND f.at > $from AND f.at <=
+		$end GROUP BY 1`, false},
+	{"/events", "events", 1, eventsSQL + `WHERE pos > CAST($pos AS integer) - 100`, false},
+	{"/tail", "events", 1, eventsSQL + `WHERE pos > CAST($pos AS integer) - 100`, false},
+	{"/integrity", "events", 1, `SELECT pos AS POS, '‹millis ' || at || '›' AS TIME FROM history WHERE kind IN
+		('rebuilt', 'restored', 'imported', 'sealing', 'archived', 'erased')`, false},
+	{"/jobs/{job}", "attempts", 2, claimsSQL + `WHERE job = $name`, false},
+	{"/jobs/{job}", "history", 1, `SELECT pos AS Pos, '‹millis ' || at || '›' AS Time, actor AS By,
+		coalesce('‹gap ' || (SELECT max(at) FROM past x WHERE x.job = $name AND x.pos < p.pos) || ' ' || at ||
+		'›', '') AS After FROM past p WHERE job = $name`, true},
+	{"/jobs", "jobs", 1, `SELECT job AS JOB, failures || '/' || max_attempts AS FAILS, coalesce(key, '') AS
+		KEY, CASE WHEN state IN ('claimed', 'running') THEN (SELECT CASE WHEN lease_until < $now THEN
+		'expired ‹roughly ' || lease_until || ' ' || $now || '› ago' ELSE 'for ‹roughly ' || claimed_at || ' ' ||
+		$now || '›' || coalesce(', ' || (SELECT CAST(round(100 * (h.data ->> 'progress')) AS integer) || '%' FROM
+		past h WHERE h.job = c.job AND h.attempt = c.attempt AND h.kind = 'heartbeat' ORDER BY h.pos DESC LIMIT
+		1), '') END FROM claims c WHERE c.job = m.job ORDER BY pos DESC LIMIT 1) WHEN state = 'queued' AND run_at
+		> $now THEN 'in ‹roughly ' || $now || ' ' || run_at || '›' WHEN state = 'queued' THEN 'ready ‹roughly ' ||
+		run_at || ' ' || $now || '›' ELSE '‹roughly ' || since || ' ' || $now || '› ago' END AS "WHEN" FROM made m
+		ORDER BY job DESC LIMIT 50`, false},
+}
+
+// momentsWalked are the positions at which every page is looked at; 0: now.
+func momentsWalked() []int {
+	return ledgertest.Size([]int{2159}, []int{2159, 0}, []int{1, 700, 1500, 2000, 2158, 2159, 2600, 3000, 3500,
+		4155, 4563, 0})
+}
+
+// Every number that a page shows is what SQL over the public views says of that moment: in each table, each
+// text, and each description of a picture. A number that no row of this test explains fails it, and so does a
+// page of which it does not know an address.
+func TestPagesShowNumbersOfTheViews(t *testing.T) {
+	ledgertest.OfSQLite(t) // its statements are those of SQLite
+	t.Parallel()
+	s, get := serveNight(t)
+	views := copyViews(t, s.Store.Path())
+	for !strings.Contains(get("/integrity"), "verified to pos 4564") {
+		time.Sleep(20 * time.Millisecond) // no event says that a check has ended
+	}
+	addresses := map[string][]string{"/queues/{queue}": {"mail", "render"},
+		"/workers/{worker}": {"charlie-render", "bravo-render", "alpha-mail"},
+		"/jobs/{job}": {"01KKQGAZ43CWGCX9CD0BRFPDB6", "01KKQDH80S3X4FMEXS75VJXM6W",
+			"01KKQ629E11H44QX3QSRRZDW06"}}
+	for _, pos := range momentsWalked() {
+		at, now := fmt.Sprint(pos), morning
+		if pos == 0 {
+			at = views.one("SELECT max(pos) FROM history")
+		} else {
+			var err error
+			now, err = time.Parse(time.RFC3339, views.one("SELECT at FROM history WHERE pos = "+at))
+			check(t, err)
+		}
+		end := now
+		if pos == 0 { // some time after the last claim
+			text := get("/lanes")
+			var err error
+			end, err = time.Parse(time.RFC3339, windowEnd.FindStringSubmatch(text)[1])
+			check(t, err)
+		}
+		views.setMoment(at, now, end)
+		for _, route := range web.New(web.Config{}).Pages() {
+			if route == "/events/{pos}" {
+				continue // it leads to another page
+			}
+			names := addresses[route]
+			if !strings.Contains(route, "{") {
+				names = []string{""}
+			}
+			if names == nil {
+				t.Errorf("no address of the page %s is known to this test", route)
+			}
+			for _, name := range names {
+				views.values["name"] = name
+				path := regexp.MustCompile(`\{.*\}`).ReplaceAllString(route, name)
+				if pos > 0 {
+					path += "?at=" + url.QueryEscape("pos:"+at)
+				}
+				if (strings.HasPrefix(route, "/jobs/{") || strings.HasPrefix(route, "/queues/{")) &&
+					views.one("SELECT count(*) FROM made WHERE job = $name OR queue = $name") == "0" {
+					continue // it was not enqueued yet
+				}
+				if pos > 0 && slices.Contains([]string{"/tail", "/login", "/ledgers", "/integrity"}, route) {
+					continue // it shows now only
+				}
+				views.checkPage(route, path, figuresOf(t, get(path)))
+			}
+		}
+	}
+}
+
+// checkPage compares the numbers of a page with the views.
+func (v *copiedViews) checkPage(route, path string, shown []figure) {
+	v.t.Helper()
+	for _, table := range shownTables {
+		if table.page == route && table.rows != "" {
+			shown = v.checkTable(table, path, shown)
+		}
+	}
+	for _, f := range shown {
+		if ok, why := v.explained(v.t, route, f); !ok {
+			v.t.Errorf("%s: %s %q %q: no statement says %q:%s", path, f.where, f.row, f.column, f.text, why)
+		}
+	}
+}
+
+// checkTable compares the rows of a table, and returns the figures that are not part of it.
+func (v *copiedViews) checkTable(table shownTable, path string, shown []figure) (rest []figure) {
+	v.t.Helper()
+	columns, rows := v.rows(table.rows)
+	want := make(map[string][]string)
+	for _, row := range rows {
+		want[strings.Join(row[:table.keys], " ")] = row
+	}
+	seen := make(map[string]bool)
+	for _, f := range shown {
+		if f.where != table.name {
+			rest = append(rest, f)
+			continue
+		}
+		var key []string
+		for _, column := range columns[:table.keys] {
+			key = append(key, f.cell(column))
+		}
+		row, ok := want[strings.Join(key, " ")]
+		i := slices.Index(columns, f.column)
+		seen[strings.Join(key, " ")] = true
+		switch {
+		case !ok:
+			v.t.Errorf("%s: %s has a row %q, and SQL has none", path, f.where, f.cells)
+		case i >= 0 && row[i] != f.text:
+			v.t.Errorf("%s: %s of %v in %s: %s, want %s", path, f.column, key, f.where, f.text, row[i])
+		case i < 0:
+			rest = append(rest, f)
+		}
+	}
+	if len(seen) != len(want) && !table.some {
+		v.t.Errorf("%s: %s has %d rows with numbers, want %d", path, table.name, len(seen), len(want))
+	}
+	return rest
+}
