@@ -83,8 +83,8 @@ async function stretches({page, canvas, findings}) {
   const day = new URL(before);
   day.searchParams.set('from', '2026-03-14T04:00:00Z');
   await page.goto(day.href);
+  await until('not drawn', ({bars}) => bars > 0); // a canvas that is hidden cannot have the focus
   await canvas.focus();
-  await until('not drawn', ({bars}) => bars > 0);
   const whole = (await drawn()).bars;
   await page.keyboard.press('c');
   await until('idle time is not cut short', ({cuts}) => cuts > 0);
