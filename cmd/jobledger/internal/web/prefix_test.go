@@ -142,11 +142,11 @@ func (b *behind) walk() {
 	b.t.Helper()
 	host := strings.TrimSuffix(b.public, "/tools/jobs")
 	seen := map[string]bool{}
-	todo := []string{"/tools/jobs"}
+	paths := []string{"/tools/jobs"}
 	streams := 0
-	for len(todo) > 0 {
-		path := todo[0]
-		todo = todo[1:]
+	for len(paths) > 0 {
+		path := paths[0]
+		paths = paths[1:]
 		if path, _, _ = strings.Cut(path, "#"); seen[path] || len(seen) > 80 {
 			continue
 		}
@@ -171,7 +171,7 @@ func (b *behind) walk() {
 				streams++
 				b.stream(host + to)
 			case name != "action":
-				todo = append(todo, to)
+				paths = append(paths, to)
 			}
 		}
 	}

@@ -158,6 +158,6 @@ func (a *API) eventAt(w http.ResponseWriter, r *http.Request) error {
 	if e := found[0].Event; e.Job != "" && e.Kind() != event.KindHeartbeat {
 		target = fmt.Sprintf("/jobs/%s#e%d", e.Job, pos)
 	}
-	http.Redirect(w, r, a.Door.Prefix.At(target), http.StatusSeeOther)
+	a.Door.SeeOther(w, r, target)
 	return nil
 }

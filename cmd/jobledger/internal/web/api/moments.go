@@ -38,7 +38,7 @@ func (a *API) moments(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found := a.Moments.Columns(px, tail)
+	found, _ := a.Moments.Columns(px, tail)
 	if found == nil {
 		found = []view.Moment{}
 	}

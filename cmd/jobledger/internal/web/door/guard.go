@@ -127,7 +127,7 @@ func (d *Door) serveRoute(rt Route) http.Handler {
 			WriteProblem(w, d.ProblemOf(err))
 			return
 		case !known && rt.Page:
-			http.Redirect(w, r, d.Prefix.At("/login"), http.StatusSeeOther)
+			d.SeeOther(w, r, "/login")
 			return
 		case !known:
 			WriteProblem(w, Refusal(http.StatusUnauthorized, "unauthenticated",

@@ -38,6 +38,11 @@ func ParsePrefix(text string) (string, error) {
 // At is the address of path, which begins with a slash, as clients know it.
 func (p Prefix) At(path string) string { return p.Path + path }
 
+// SeeOther has the client get path, which begins with a slash, instead.
+func (d *Door) SeeOther(w http.ResponseWriter, r *http.Request, path string) {
+	http.Redirect(w, r, d.Prefix.At(path), http.StatusSeeOther)
+}
+
 // Direct is the address of path for one who asks the server itself, without the proxy.
 func (p Prefix) Direct(path string) string {
 	if p.Stripped {

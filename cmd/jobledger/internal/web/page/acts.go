@@ -84,7 +84,7 @@ func (p *Pages) jobAct(verb string) func(http.ResponseWriter, *http.Request) err
 		if err != nil {
 			return err
 		}
-		http.Redirect(w, r, p.Door.Prefix.At("/jobs/"+url.PathEscape(string(j.ID))), http.StatusSeeOther)
+		p.Door.SeeOther(w, r, "/jobs/"+url.PathEscape(string(j.ID)))
 		return nil
 	}
 }
@@ -103,7 +103,7 @@ func (p *Pages) queueAct(verb string) func(http.ResponseWriter, *http.Request) e
 		if _, err := p.Acts.Queue(r.Context(), verb, queue, reason); err != nil {
 			return err
 		}
-		http.Redirect(w, r, p.Door.Prefix.At("/queues/"+url.PathEscape(queue)), http.StatusSeeOther)
+		p.Door.SeeOther(w, r, "/queues/"+url.PathEscape(queue))
 		return nil
 	}
 }

@@ -28,8 +28,8 @@ var markNames = map[string][2]string{
 // addMarks adds what the bar of moments shows.
 func (f *frame) addMarks(p *Pages, query url.Values, at func(pos int64) string) {
 	paths := make(map[string]*strings.Builder)
-	counts := p.Moments.Counts(f.Tail)
-	for _, m := range p.Moments.Columns(api.MomentColumns, f.Tail) {
+	found, counts := p.Moments.Columns(api.MomentColumns, f.Tail)
+	for _, m := range found {
 		b := paths[m.Kind]
 		if b == nil {
 			b = new(strings.Builder)

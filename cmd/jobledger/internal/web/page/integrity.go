@@ -76,6 +76,6 @@ func (p *Pages) integrityPage(w http.ResponseWriter, r *http.Request) error {
 // checkAll has the whole ledger verified.
 func (p *Pages) checkAll(w http.ResponseWriter, r *http.Request) error {
 	p.Verifier.AskWhole()
-	http.Redirect(w, r, p.Door.Prefix.At("/integrity"), http.StatusSeeOther)
+	p.Door.SeeOther(w, r, "/integrity")
 	return nil
 }

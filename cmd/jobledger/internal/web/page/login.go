@@ -30,14 +30,14 @@ func (p *Pages) login(w http.ResponseWriter, r *http.Request) error {
 		w.WriteHeader(http.StatusForbidden)
 		return p.render(w, "login", loginView{Title: "Log in", Wrong: true})
 	}
-	http.Redirect(w, r, p.Door.Prefix.At("/"), http.StatusSeeOther)
+	p.Door.SeeOther(w, r, "/")
 	return nil
 }
 
 // logout ends the session.
 func (p *Pages) logout(w http.ResponseWriter, r *http.Request) error {
 	p.Door.LogOut(r)
-	http.Redirect(w, r, p.Door.Prefix.At("/login"), http.StatusSeeOther)
+	p.Door.SeeOther(w, r, "/login")
 	return nil
 }
 
@@ -46,7 +46,7 @@ func (p *Pages) newLink(w http.ResponseWriter, r *http.Request) error {
 	if !p.Door.PrintLink() {
 		return door.Refusal(http.StatusTooManyRequests, "rate", "the last link is only a few seconds old")
 	}
-	http.Redirect(w, r, p.Door.Prefix.At("/login"), http.StatusSeeOther)
+	p.Door.SeeOther(w, r, "/login")
 	return nil
 }
 

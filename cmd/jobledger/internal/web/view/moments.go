@@ -25,14 +25,14 @@ type Moment struct {
 }
 
 // ranks are the kinds of moments, the worst first; failed means for good.
-var ranks = []string{"refused", "failed", "reclaimed", "restored", "rebuilt", "queue_paused", "queue_resumed",
-	"version"}
+var ranks = [...]string{"refused", "failed", "reclaimed", "restored", "rebuilt", "queue_paused",
+	"queue_resumed", "version"}
 
 var momentKinds = []event.Kind{event.KindRefused, event.KindFailed, event.KindReclaimed, event.KindRestored,
 	event.KindRebuilt, event.KindQueuePaused, event.KindQueueResumed, event.KindWorkerStarted}
 
 // MomentKinds are the kinds of moments, the worst first.
-func MomentKinds() []string { return ranks }
+func MomentKinds() []string { return ranks[:] }
 
 // mark is a moment as it is kept: 16 bytes.
 type mark struct {
@@ -47,7 +47,7 @@ type Moments struct {
 	mu       sync.Mutex
 	pos      int64 // everything up to it was read
 	marks    []mark
-	dropped  [8]int            // marks that are no longer kept, by rank
+	dropped  [len(ranks)]int   // marks that are no longer kept, by rank
 	versions map[string]string // of the last process, by worker
 }
 
@@ -72,7 +72,7 @@ func (m *Moments) refresh(ctx context.Context, tx *ledger.Tx, tail int64) error 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if tail < m.pos { // another ledger took its place
-		m.pos, m.marks, m.versions, m.dropped = 0, nil, nil, [8]int{}
+		m.pos, m.marks, m.versions, m.dropped = 0, nil, nil, [len(ranks)]int{}
 	}
 	if tail == m.pos {
 		return nil
@@ -118,24 +118,27 @@ func (m *Moments) add(e event.Event) {
 		}
 		kind = "version"
 	}
-	rank := slices.Index(ranks, kind)
+	rank := slices.Index(ranks[:], kind)
 	m.marks = append(m.marks, mark{e.Pos, uint32(e.At.Unix()), uint8(rank)})
 }
 
-// Columns returns at most one moment for each of px columns from the first event to tail, the worst one.
-func (m *Moments) Columns(px int, tail int64) (found []Moment) {
+// Columns returns at most one moment for each of px columns from the first event to tail, the worst one, and
+// how many moments of each kind there were.
+func (m *Moments) Columns(px int, tail int64) (found []Moment, counts map[string]int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	byRank := m.dropped
 	last := int64(-1)
 	for _, k := range m.marks {
 		if k.pos > tail {
 			break
 		}
+		byRank[k.rank]++
 		column := k.pos * int64(px) / max(tail, 1)
 		if column == last {
 			worst := &found[len(found)-1]
 			worst.Count++
-			if slices.Index(ranks, worst.Kind) > int(k.rank) {
+			if slices.Index(ranks[:], worst.Kind) > int(k.rank) {
 				*worst = k.moment(worst.Count)
 			}
 			continue
@@ -143,27 +146,15 @@ func (m *Moments) Columns(px int, tail int64) (found []Moment) {
 		last = column
 		found = append(found, k.moment(1))
 	}
-	return found
+	counts = make(map[string]int)
+	for rank, n := range byRank {
+		counts[ranks[rank]] = n
+	}
+	return found, counts
 }
 
 func (k mark) moment(count int) Moment {
 	return Moment{k.pos, time.Unix(int64(k.at), 0).UTC(), ranks[k.rank], count}
-}
-
-// Counts are how many moments of each kind there were up to tail.
-func (m *Moments) Counts(tail int64) map[string]int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	counts := make(map[string]int)
-	for rank, n := range m.dropped {
-		counts[ranks[rank]] = n
-	}
-	for _, k := range m.marks {
-		if k.pos <= tail {
-			counts[ranks[k.rank]]++
-		}
-	}
-	return counts
 }
 
 // Around returns the positions of the moments before and after pos; 0: there is none.

@@ -11,7 +11,7 @@ const cross = document.getElementById("cross");
 const chosen = document.getElementById("chosen");
 const source = new URL(canvas.dataset.lanes, location.origin);
 let data = null, view = null, depth = null, stretches = [], axis = null, order = [], current = -1;
-let asked = 0, wanted = null, drag = null, marked = null;
+let asking = new AbortController(), wanted = null, drag = null, marked = null;
 
 function draw() {
   axis = drawn({data, view, depth, stretches: idle.checked ? stretches : null, current});
@@ -84,16 +84,25 @@ function look(from, to) {
   wanted = setTimeout(load, 250);
 }
 
+// load reads what is in view. What was asked for before is given up: the server need not finish it.
 async function load() {
+  asking.abort();
+  asking = new AbortController();
+  try {
+    await read(asking.signal);
+  } catch (problem) {
+    if (problem.name !== "AbortError") throw problem;
+  }
+}
+
+async function read(signal) {
   const width = Math.max(canvas.parentElement.clientWidth, 200);
   if (view) {
     source.searchParams.set("from", new Date(view.from).toISOString());
     source.searchParams.set("to", new Date(view.to).toISOString());
   }
   source.searchParams.set("px", String(Math.min(Math.round(width), 8192)));
-  const mine = ++asked;
-  const answer = await fetch(source, {headers: {Accept: "application/json"}});
-  if (mine !== asked) return;
+  const answer = await fetch(source, {headers: {Accept: "application/json"}, signal});
   if (!answer.ok) {
     said.textContent = "The lanes cannot be read: " + ((await answer.json()).detail ?? answer.status);
     canvas.hidden = false;
@@ -113,24 +122,22 @@ async function load() {
   marked = depth = null;
   stretches = busy(data);
   order = data.row.map((_, i) => i).sort((a, b) => data.row[a] - data.row[b] || data.start[a] - data.start[b]);
-  canvas.hidden = idle.parentElement.hidden = false;
+  canvas.hidden = idle.closest("p").hidden = false;
   readColors();
   lay(data);
   draw();
-  loadDepth(mine);
+  await readDepth(signal);
 }
 
-// loadDepth adds how many jobs waited, which takes longer.
-async function loadDepth(mine) {
+// readDepth adds how many jobs waited, which takes longer.
+async function readDepth(signal) {
   const address = new URL("series", source);
   for (const name of ["from", "to", "queue"]) {
     if (source.searchParams.has(name)) address.searchParams.set(name, source.searchParams.get(name));
   }
-  const answer = await fetch(address, {headers: {Accept: "application/json"}});
-  if (!answer.ok || mine !== asked) return;
-  const series = await answer.json();
-  if (mine !== asked) return;
-  depth = series;
+  const answer = await fetch(address, {headers: {Accept: "application/json"}, signal});
+  if (!answer.ok) return;
+  depth = await answer.json();
   draw();
 }
 
@@ -192,7 +199,7 @@ canvas.addEventListener("keydown", (event) => {
   const act = {
     ArrowRight: () => go(1, () => true), ArrowLeft: () => go(-1, () => true),
     ArrowDown: () => go(1, (i) => data.row[i] !== lane), ArrowUp: () => go(-1, (i) => data.row[i] !== lane),
-    n: () => go(1, (i) => data.outcomes[data.how[i]] === "reclaimed") ?? undefined,
+    n: () => go(1, (i) => data.outcomes[data.how[i]] === "reclaimed"),
     f: () => go(1, lost),
     s: mark,
     c: () => idle.click(),
