@@ -29,7 +29,8 @@ type servedStore struct {
 	base  string      // http://127.0.0.1:PORT
 	links chan string // login links
 
-	access string // the file of tokens
+	access string   // the file of tokens
+	pages  []string // the paths of all pages
 }
 
 // serveStore serves store by the verbs of this program at now, until the test ends.
@@ -55,7 +56,8 @@ func serveStore(t testing.TB, store *ledger.Store, now func() time.Time) servedS
 			t.Errorf("serve: %v", err)
 		}
 	})
-	return servedStore{p.ask(store), "http://" + listener.Addr().String(), links, c.Access}
+	return servedStore{p.ask(store), "http://" + listener.Addr().String(), links, c.Access,
+		server.Pages()}
 }
 
 // serveOn serves store as serveStore does. The function get has a session; header has pairs of name and

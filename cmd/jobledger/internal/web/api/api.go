@@ -157,6 +157,11 @@ func (a *API) Find(r *http.Request, res Resource, query url.Values) (f Found, er
 	err = nil
 	f.Lines = bytes.SplitAfter(out.Bytes(), []byte("\n"))
 	f.Lines = f.Lines[:len(f.Lines)-1] // what follows the last newline is empty
+	for i, line := range f.Lines {
+		if f.Lines[i], err = res.withhold(r.Context(), line); err != nil {
+			return f, err
+		}
+	}
 	if limit > 0 && len(f.Lines) > limit {
 		f.next, err = a.next(r, res, query, f.Lines[limit-1], f.Lines[limit])
 		f.Lines = f.Lines[:limit]

@@ -40,7 +40,7 @@ type stream struct {
 
 // streamEvents sends the events in their public form.
 func (a *API) streamEvents(w http.ResponseWriter, r *http.Request) error {
-	return a.Stream(w, r, func(e view.Sent) ([]byte, error) { return e.Line, nil })
+	return a.Stream(w, r, func(e view.Sent) ([]byte, error) { return lineFor(r.Context(), e) })
 }
 
 // Stream sends events as they are recorded, each as data has it; the filter is in the query of r.
