@@ -161,6 +161,12 @@ func TestServeAnswersAsTheVerbs(t *testing.T) {
 		"/events?follow=true":              {400, -1},
 		"/queues?paused=maybe":             {400, -1},
 		"/jobs?a;b":                        {400, -1},
+		"/jobs?queue=a+b":                  {400, cli.ExitUsage},
+		"/lanes?queue=a+b":                 {400, cli.ExitUsage},
+		"/series?queue=a+b":                {400, cli.ExitUsage},
+		"/failures?queue=a+b":              {400, cli.ExitUsage},
+		"/diff?from=pos:1&queue=a+b":       {400, cli.ExitUsage},
+		"/events/stream?queue=a+b":         {400, cli.ExitUsage},
 		"/nothing":                         {404, -1},
 		"/workers":                         {200, -1}, // none: an empty list
 		"/queues?paused=true":              {200, -1},
@@ -171,6 +177,9 @@ func TestServeAnswersAsTheVerbs(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 		exit, ran := body["exit"].(float64)
+		if strings.Contains(path, "queue=") && !strings.Contains(got, "allowed:") {
+			t.Errorf("%s does not say what is allowed: %s", path, got)
+		}
 		if status != want.status || ran != (want.exit >= 0) || ran && exit != want.exit {
 			t.Errorf("%s: %d, %s, want %v", path, status, got, want)
 		}

@@ -95,6 +95,9 @@ func (o *stream) begin(ctx context.Context, r *http.Request) (first string, err 
 				"the parameters are after, kind, queue, job, worker and actor, each once but for kind")
 		}
 	}
+	if err := checkQueue(query); err != nil {
+		return "", err
+	}
 	o.filter = ledger.Filter{Queue: query.Get("queue"), Worker: query.Get("worker"), Actor: query.Get("actor")}
 	for _, word := range query["kind"] {
 		k, err := event.ParseKind(word)
