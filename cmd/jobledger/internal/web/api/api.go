@@ -188,7 +188,13 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, res Resource) error
 	switch {
 	case res.form == one:
 		h.Set("Content-Type", "application/json")
-		return door.Send(w, bytes.Join(f.Lines[:min(1, len(f.Lines))], nil))
+		line := bytes.Join(f.Lines[:min(1, len(f.Lines))], nil)
+		if res.verb == "show" && !query.Has("at") {
+			if err := setJobTag(h, line); err != nil {
+				return err
+			}
+		}
+		return door.Send(w, line)
 	case r.Header.Get("Accept") == "application/x-ndjson":
 		h.Set("Content-Type", "application/x-ndjson")
 		return door.Send(w, bytes.Join(f.Lines, nil))
