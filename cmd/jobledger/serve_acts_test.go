@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"jobledger/cmd/jobledger/internal/web/access"
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
 	"jobledger/ledger"
@@ -108,6 +109,88 @@ func TestActsOnOneJob(t *testing.T) {
 		t.Errorf("events %v, want %s", got, want)
 	}
 	commandstest.Verify(t, s.Store)
+}
+
+// The tag of a job is good for If-Match, and so is its seq. Where the job has moved on, the answer says how
+// it is. For If-None-Match the tag also differs by what the caller may see, and once the bodies are erased.
+func TestTagsOfJob(t *testing.T) {
+	s := newScenario(t)
+	j := s.enqueue(commands.Enqueue{Queue: "mail", Payload: []byte(strings.Repeat("a", 2000))})
+	serving := serveStore(t, s.Store, noon)
+	token := serving.tokenFor(t, access.Read, access.Bodies, access.Operate, access.Erase)
+	short := serving.tokenFor(t, access.Read)
+	resource := "/api/v1/jobs/" + string(j.ID)
+	ask := func(method, path, token string, header ...string) (answer *http.Response, job map[string]any) {
+		t.Helper()
+		body := ""
+		if method == "POST" {
+			body = `{"reason":"a"}`
+			header = append(header, "Content-Type", "application/json")
+		}
+		r, err := http.NewRequestWithContext(t.Context(), method, serving.base+path, strings.NewReader(body))
+		check(t, err)
+		r.Header.Set("Authorization", token)
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		client := &http.Client{Transport: &http.Transport{DisableCompression: true}}
+		defer client.CloseIdleConnections()
+		answer, err = client.Do(r)
+		check(t, err)
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		check(t, err)
+		if answer.Header.Get("Content-Encoding") == "" && len(text) > 0 {
+			check(t, json.Unmarshal(text, &job))
+		}
+		return answer, job
+	}
+	tagOf := func(path, token string, header ...string) string {
+		answer, _ := ask("GET", path, token, header...)
+		tag := answer.Header.Get("ETag")
+		weak := `"x", W/` + strings.TrimPrefix(tag, "W/")
+		for _, known := range []string{tag, strings.Replace(tag, "-gzip", "", 1), weak} {
+			again, _ := ask("GET", path, token, append(header, "If-None-Match", known)...)
+			if again.StatusCode != http.StatusNotModified || again.Header.Get("ETag") != tag {
+				t.Errorf("%s with the tag %s: %s, %s", path, known, again.Status, again.Header.Get("ETag"))
+			}
+		}
+		return tag
+	}
+	first, hidden := tagOf(resource, token), tagOf(resource, short)
+	zipped, then := tagOf(resource, token, "Accept-Encoding", "gzip"), tagOf(resource+"?at=pos:1", token)
+	if !strings.HasPrefix(first, `"1.`) || !strings.HasPrefix(hidden, `"1.`) || first == hidden ||
+		zipped != strings.TrimSuffix(first, `"`)+`-gzip"` || !strings.HasPrefix(then, "W/") {
+		t.Errorf("tags %s, without bodies %s, compressed %s, of the past %s", first, hidden, zipped, then)
+	}
+	for _, c := range []struct {
+		verb, match string
+		want        int
+	}{
+		{"cancel", then, 412}, {"cancel", `"x"`, 412}, {"cancel", `"7"`, 412}, {"cancel", `1x`, 400},
+		{"cancel", "", 200},                                                                             // seq 2
+		{"retry", first, 412}, {"retry", zipped, 412}, {"retry", `"x", "2.0123456789abcdef-gzip"`, 200}, // 3
+		{"cancel", `"1", "3"`, 200}, {"retry", `*`, 200}, {"cancel", `5`, 200}, // 6
+	} {
+		answer, body := ask("POST", resource+"/"+c.verb, token, "If-Match", c.match)
+		if answer.StatusCode != c.want {
+			t.Errorf("%s with %s: %s %v", c.verb, c.match, answer.Status, body)
+		}
+		if now, _ := body["job"].(map[string]any); c.want == http.StatusPreconditionFailed &&
+			(body["code"] != "moved_on" || answer.Header.Get("ETag") != fmt.Sprintf(`"%v"`, now["seq"]) ||
+				now["state"] != map[bool]string{true: "queued", false: "cancelled"}[now["seq"] == 1.]) {
+			t.Errorf("%s with %s does not say how the job is: %v, %v", c.verb, c.match, body, answer.Header)
+		}
+	}
+	before, hidden := tagOf(resource, token), tagOf(resource, short)
+	if answer, body := ask("POST", resource+"/erase", token, "If-Match", before); answer.StatusCode != 200 {
+		t.Errorf("erase: %s %v", answer.Status, body)
+	}
+	if after := tagOf(resource, token); after == before || !strings.HasPrefix(after, `"6.`) ||
+		tagOf(resource, short) != hidden {
+		t.Errorf("the tag once the payload is erased: %s, before %s", after, before)
+	}
+	s.Verify()
 }
 
 // An act on many jobs is about those that matched at a position: what changed since then is left as it is and

@@ -29,7 +29,8 @@ type servedStore struct {
 	base  string      // http://127.0.0.1:PORT
 	links chan string // login links
 
-	access string // the file of tokens
+	access string   // the file of tokens
+	pages  []string // the paths of all pages
 }
 
 // serveStore serves store by the verbs of this program at now, until the test ends.
@@ -55,7 +56,8 @@ func serveStore(t testing.TB, store *ledger.Store, now func() time.Time) servedS
 			t.Errorf("serve: %v", err)
 		}
 	})
-	return servedStore{p.ask(store), "http://" + listener.Addr().String(), links, c.Access}
+	return servedStore{p.ask(store), "http://" + listener.Addr().String(), links, c.Access,
+		server.Pages()}
 }
 
 // serveOn serves store as serveStore does. The function get has a session; header has pairs of name and
@@ -159,6 +161,12 @@ func TestServeAnswersAsTheVerbs(t *testing.T) {
 		"/events?follow=true":              {400, -1},
 		"/queues?paused=maybe":             {400, -1},
 		"/jobs?a;b":                        {400, -1},
+		"/jobs?queue=a+b":                  {400, cli.ExitUsage},
+		"/lanes?queue=a+b":                 {400, cli.ExitUsage},
+		"/series?queue=a+b":                {400, cli.ExitUsage},
+		"/failures?queue=a+b":              {400, cli.ExitUsage},
+		"/diff?from=pos:1&queue=a+b":       {400, cli.ExitUsage},
+		"/events/stream?queue=a+b":         {400, cli.ExitUsage},
 		"/nothing":                         {404, -1},
 		"/workers":                         {200, -1}, // none: an empty list
 		"/queues?paused=true":              {200, -1},
@@ -169,6 +177,9 @@ func TestServeAnswersAsTheVerbs(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 		exit, ran := body["exit"].(float64)
+		if strings.Contains(path, "queue=") && !strings.Contains(got, "allowed:") {
+			t.Errorf("%s does not say what is allowed: %s", path, got)
+		}
 		if status != want.status || ran != (want.exit >= 0) || ran && exit != want.exit {
 			t.Errorf("%s: %d, %s, want %v", path, status, got, want)
 		}

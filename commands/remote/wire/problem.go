@@ -14,6 +14,7 @@ type Problem struct {
 	Code   string  `json:"code"` // a word that never changes
 	Exit   *int    `json:"exit"` // null: no command ran
 	Hint   *string `json:"hint"`
+	Job    *Job    `json:"job,omitempty"` // as it is, where it has moved on since it was seen
 }
 
 // Error says what went wrong.

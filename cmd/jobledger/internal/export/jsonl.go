@@ -17,6 +17,9 @@ const progressStep = 1000
 type LinesOptions struct {
 	Bodies   bool             // with payloads, results and salts; only such lines can be imported
 	Progress func(events int) // called now and then with the number of events since the last call; may be nil
+
+	// Withhold returns a line as its reader may see it; nil: as it is.
+	Withhold func(line []byte) ([]byte, error)
 }
 
 // Lines writes the events of w to out, one JSON object a line, and returns how many there were.
@@ -34,7 +37,13 @@ func Lines(
 			return events, err
 		}
 		line = l.AppendJSON(line[:0])
-		if _, err := buffer.Write(append(render.EscapeJSON(line), '\n')); err != nil {
+		shown := render.EscapeJSON(line)
+		if o.Withhold != nil {
+			if shown, err = o.Withhold(shown); err != nil {
+				return events, err
+			}
+		}
+		if _, err := buffer.Write(append(shown, '\n')); err != nil {
 			return events, err
 		}
 		if events++; events%progressStep == 0 && o.Progress != nil {

@@ -28,7 +28,8 @@ type FolderOptions struct {
 	Bodies     bool      // with payloads, results and salts
 	WindowOnly bool      // events.jsonl without the events before the window
 
-	Progress func(events int) // is called as events are written; nil: not
+	Progress func(events int)                  // is called as events are written; nil: not
+	Withhold func(line []byte) ([]byte, error) // that of the lines of events.jsonl
 }
 
 // Manifest describes the files of a folder. It is written there as manifest.json.
@@ -132,7 +133,7 @@ func (f folder) write(ctx context.Context, store *ledger.Store, w export.Window,
 		{"report.md", report.WriteMarkdown},
 		{"depth.svg", report.Depth.WriteSVG},
 		{"events.jsonl", func(out io.Writer) error {
-			options := export.LinesOptions{Bodies: o.Bodies, Progress: o.Progress}
+			options := export.LinesOptions{Bodies: o.Bodies, Progress: o.Progress, Withhold: o.Withhold}
 			events := export.Window{Until: w.Until} // from the first event on, so that it can be imported
 			if o.WindowOnly {
 				events = w

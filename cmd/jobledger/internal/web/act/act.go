@@ -25,7 +25,7 @@ type Acts struct {
 // Request says what to do, and why.
 type Request struct {
 	Reason    string
-	Seq       int64      // of the job as the caller saw it; 0: whatever it is
+	Seqs      []int64    // those of the job with which the caller saw it; nil: whatever it is
 	RunAt     *time.Time // reschedule: nil: unchanged
 	Priority  *int       // reschedule: nil: unchanged
 	Now       bool       // retry: do not wait for a command that may still run
@@ -91,7 +91,7 @@ func (r Request) command(verb string, delay time.Duration) (commands.Command, er
 	return nil, door.Refusal(http.StatusNotFound, "no_resource", "the acts are "+strings.Join(Verbs, ", "))
 }
 
-// Job carries out verb on the job with this id. With a Seq that is not that of the job any more nothing is
+// Job carries out verb on the job with this id. With Seqs that the job does not have any more nothing is
 // changed, and the error is moved_on. The rules of states are those of the verb, and hold in any case.
 func (a *Acts) Job(ctx context.Context, verb, id string, r Request) (projection.Job, error) {
 	c, err := r.command(verb, 0)
@@ -111,7 +111,16 @@ func (a *Acts) Job(ctx context.Context, verb, id string, r Request) (projection.
 	if !door.CallerOf(ctx).Queue(j.Queue) { // for such a caller there is no such job
 		return projection.Job{}, cli.Exitf(cli.ExitNoJob, "there is no job %s", id)
 	}
-	after, err := a.Service.ApplyAt(ctx, door.CallerOf(ctx).Actor, j.ID, r.Seq, c)
+	var seq int64 // any
+	switch {
+	case slices.Contains(r.Seqs, j.Seq):
+		seq = j.Seq
+	case len(r.Seqs) > 0:
+		seq = r.Seqs[0]
+	case r.Seqs != nil:
+		return j, door.Refusal(http.StatusPreconditionFailed, "moved_on", "the tag is of no state of this job")
+	}
+	after, err := a.Service.ApplyAt(ctx, door.CallerOf(ctx).Actor, j.ID, seq, c)
 	if moved, ok := errors.AsType[*commands.MovedOnError](err); ok {
 		return moved.Job, door.Refusal(http.StatusPreconditionFailed, "moved_on", moved.Error())
 	}

@@ -1,7 +1,7 @@
 // Package act carries out what an operator asks for over HTTP, on one job, on many, or on a queue.
 //
 //	a := &act.Acts{API: api, Service: service}
-//	job, err := a.Job(ctx, "cancel", id, act.Request{Reason: "sent twice", Seq: 3})
+//	job, err := a.Job(ctx, "cancel", id, act.Request{Reason: "sent twice", Seqs: []int64{3}})
 //	d.Add(a.Routes()...)
 //
 // Rights are checked here, where the command is called, for the pages and the API alike. The actor of the

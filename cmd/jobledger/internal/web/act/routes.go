@@ -54,7 +54,8 @@ func read(r *http.Request, v any) error {
 	return wire.Read(text, v)
 }
 
-// jobHandler carries out a verb on one job. The header If-Match has the seq of the job as the caller saw it.
+// jobHandler carries out a verb on one job. The header If-Match has the tag of the job as the caller saw it,
+// or its seq. Where it has moved on, the answer has the job as it is.
 func (a *Acts) jobHandler(verb string) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		var body struct {
@@ -69,18 +70,21 @@ func (a *Acts) jobHandler(verb string) func(http.ResponseWriter, *http.Request) 
 		}
 		request := Request{Reason: body.Reason, RunAt: body.RunAt, Priority: body.Priority, Now: body.Now,
 			Succeeded: body.Succeeded}
-		if tag := r.Header.Get("If-Match"); tag != "" {
-			seq, err := strconv.ParseInt(strings.Trim(tag, `"`), 10, 64)
-			if err != nil || seq < 1 {
-				return door.Refusal(http.StatusBadRequest, "usage", `If-Match is the seq of the job, as in "3"`)
-			}
-			request.Seq = seq
+		var err error
+		if request.Seqs, err = api.SeqsOf(r.Header.Get("If-Match")); err != nil {
+			return err
 		}
 		j, err := a.Job(r.Context(), verb, r.PathValue("job"), request)
+		if p, ok := errors.AsType[*door.Problem](err); ok && p.Status == http.StatusPreconditionFailed {
+			now, with := render.ToJSON(j), *p
+			with.Job, err = &now, &with
+		}
+		if j.Seq > 0 {
+			w.Header().Set("ETag", strconv.Quote(strconv.FormatInt(j.Seq, 10)))
+		}
 		if err != nil {
 			return err
 		}
-		w.Header().Set("ETag", strconv.Quote(strconv.FormatInt(j.Seq, 10)))
 		return send(w, render.ToJSON(j))
 	}
 }

@@ -157,6 +157,11 @@ func (a *API) Find(r *http.Request, res Resource, query url.Values) (f Found, er
 	err = nil
 	f.Lines = bytes.SplitAfter(out.Bytes(), []byte("\n"))
 	f.Lines = f.Lines[:len(f.Lines)-1] // what follows the last newline is empty
+	for i, line := range f.Lines {
+		if f.Lines[i], err = res.withhold(r.Context(), line); err != nil {
+			return f, err
+		}
+	}
 	if limit > 0 && len(f.Lines) > limit {
 		f.next, err = a.next(r, res, query, f.Lines[limit-1], f.Lines[limit])
 		f.Lines = f.Lines[:limit]
@@ -183,7 +188,13 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, res Resource) error
 	switch {
 	case res.form == one:
 		h.Set("Content-Type", "application/json")
-		return door.Send(w, bytes.Join(f.Lines[:min(1, len(f.Lines))], nil))
+		line := bytes.Join(f.Lines[:min(1, len(f.Lines))], nil)
+		if res.verb == "show" && !query.Has("at") {
+			if err := setJobTag(h, line); err != nil {
+				return err
+			}
+		}
+		return door.Send(w, line)
 	case r.Header.Get("Accept") == "application/x-ndjson":
 		h.Set("Content-Type", "application/x-ndjson")
 		return door.Send(w, bytes.Join(f.Lines, nil))

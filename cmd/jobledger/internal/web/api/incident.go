@@ -35,7 +35,7 @@ func (a *API) incident(w http.ResponseWriter, r *http.Request) error {
 		given[name] = query.Get(name) == "true"
 		query.Del(name)
 	}
-	if given["bodies"] && !door.CallerOf(r.Context()).Has(door.Bodies) {
+	if given["bodies"] && !MaySeeBodies(r.Context()) {
 		return door.Refusal(http.StatusForbidden, "forbidden", "this credential has no right to payloads")
 	}
 	for name := range query {
@@ -53,10 +53,13 @@ func (a *API) incident(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer os.RemoveAll(folder)
 	path := filepath.Join(folder, "incident")
-	_, err = incident.WriteFolder(r.Context(), a.Store, window, incident.FolderOptions{Path: path,
-		Program: cli.ProgramName + " " + buildinfo.Read().String(), Actor: door.CallerOf(r.Context()).Actor,
-		Now: a.Now(), Bodies: given["bodies"], WindowOnly: given["window_only"]})
-	if err != nil {
+	options := incident.FolderOptions{Path: path, Actor: door.CallerOf(r.Context()).Actor, Now: a.Now(),
+		Program: cli.ProgramName + " " + buildinfo.Read().String(), Bodies: given["bodies"],
+		WindowOnly: given["window_only"]}
+	if !MaySeeBodies(r.Context()) {
+		options.Withhold = withholdOfEvent
+	}
+	if _, err = incident.WriteFolder(r.Context(), a.Store, window, options); err != nil {
 		return err
 	}
 	h := w.Header()

@@ -46,6 +46,9 @@ func (a *API) Span(ctx context.Context, tx *ledger.Tx, query url.Values) (s view
 				"the parameters are at, from, to, queue, worker and px, each once")
 		}
 	}
+	if err := checkQueue(query); err != nil {
+		return s, err
+	}
 	s.Queue, s.Worker = query.Get("queue"), query.Get("worker")
 	if px := query.Get("px"); px != "" {
 		if s.Columns, err = strconv.Atoi(px); err != nil || s.Columns < 1 || s.Columns > maxColumns {

@@ -45,6 +45,17 @@ func (a *API) within(r *http.Request, query url.Values) error {
 	return nil
 }
 
+// checkQueue returns an error unless the parameter queue, where it is given, may be the name of a queue: a
+// name that none can have would find nothing, silently.
+func checkQueue(query url.Values) error {
+	for _, name := range query["queue"] {
+		if err := commands.CheckQueue(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // ofQueues reports whether what is asked for is about one job or about queues that can be named.
 func (res Resource) ofQueues() bool {
 	return strings.Contains(res.Path, "{job}") || res.form == jobs || res.form == events

@@ -40,7 +40,7 @@ type stream struct {
 
 // streamEvents sends the events in their public form.
 func (a *API) streamEvents(w http.ResponseWriter, r *http.Request) error {
-	return a.Stream(w, r, func(e view.Sent) ([]byte, error) { return e.Line, nil })
+	return a.Stream(w, r, func(e view.Sent) ([]byte, error) { return lineFor(r.Context(), e) })
 }
 
 // Stream sends events as they are recorded, each as data has it; the filter is in the query of r.
@@ -94,6 +94,9 @@ func (o *stream) begin(ctx context.Context, r *http.Request) (first string, err 
 			return "", door.Refusal(http.StatusBadRequest, "usage",
 				"the parameters are after, kind, queue, job, worker and actor, each once but for kind")
 		}
+	}
+	if err := checkQueue(query); err != nil {
+		return "", err
 	}
 	o.filter = ledger.Filter{Queue: query.Get("queue"), Worker: query.Get("worker"), Actor: query.Get("actor")}
 	for _, word := range query["kind"] {

@@ -31,14 +31,24 @@ func (a *reply) WriteHeader(status int) {
 
 func (a *reply) Write(p []byte) (int, error) { return a.body.Write(p) }
 
-// finish sends the answer to r. An answer that is no error has a tag of its content; a client that names this
-// tag gets 304 instead of the content.
+// finish sends the answer to r. An answer that is no error has a tag: the one that it was given, or one of
+// its content. A client that names this tag gets 304 instead of the content.
 func (a *reply) finish(r *http.Request) {
 	w, h, body := a.ResponseWriter, a.Header(), a.body.Bytes()
 	status := max(a.status, http.StatusOK)
+	long := len(body) >= leastGzip && h.Get("Content-Type") != "application/zip"
+	zipped := long && acceptsGzip(r.Header.Get("Accept-Encoding"))
+	if long {
+		h.Add("Vary", "Accept-Encoding")
+	}
 	if a.status == 0 {
-		sum := sha256.Sum256(body)
-		tag := `W/"` + hex.EncodeToString(sum[:12]) + `"`
+		tag := h.Get("ETag")
+		if tag == "" {
+			sum := sha256.Sum256(body)
+			tag = `W/"` + hex.EncodeToString(sum[:12]) + `"`
+		} else if zipped && !strings.HasPrefix(tag, "W/") { // a strong tag is one of bytes
+			tag = strings.TrimSuffix(tag, `"`) + gzipMark
+		}
 		h.Set("ETag", tag)
 		if hasTag(r.Header.Get("If-None-Match"), tag) {
 			h.Del("Content-Length")
@@ -47,16 +57,13 @@ func (a *reply) finish(r *http.Request) {
 			return
 		}
 	}
-	if len(body) >= leastGzip {
-		h.Add("Vary", "Accept-Encoding")
-		if acceptsGzip(r.Header.Get("Accept-Encoding")) {
-			var small bytes.Buffer
-			z := gzip.NewWriter(&small)
-			_, err := z.Write(body)
-			if err == nil && z.Close() == nil { // a buffer takes everything
-				body = small.Bytes()
-				h.Set("Content-Encoding", "gzip")
-			}
+	if zipped {
+		var small bytes.Buffer
+		z := gzip.NewWriter(&small)
+		_, err := z.Write(body)
+		if err == nil && z.Close() == nil { // a buffer takes everything
+			body = small.Bytes()
+			h.Set("Content-Encoding", "gzip")
 		}
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
@@ -64,11 +71,21 @@ func (a *reply) finish(r *http.Request) {
 	_, _ = w.Write(body) // a client that has gone needs no answer
 }
 
-// hasTag reports whether the header If-None-Match names tag, by weak comparison.
+// gzipMark ends a strong tag of an answer that is compressed.
+const gzipMark = `-gzip"`
+
+// hasTag reports whether the header If-None-Match names tag, compressed or not, by weak comparison.
 func hasTag(header, tag string) bool {
+	of := func(tag string) string {
+		tag = strings.TrimPrefix(tag, "W/")
+		if text, zipped := strings.CutSuffix(tag, gzipMark); zipped {
+			return text + `"`
+		}
+		return tag
+	}
 	for one := range strings.SplitSeq(header, ",") {
 		one = strings.TrimSpace(one)
-		if one == "*" || strings.TrimPrefix(one, "W/") == strings.TrimPrefix(tag, "W/") {
+		if one == "*" || of(one) == of(tag) {
 			return true
 		}
 	}

@@ -64,7 +64,8 @@ func (p *Pages) jobAct(verb string) func(http.ResponseWriter, *http.Request) err
 		if request.Reason == "" {
 			return errReason
 		}
-		if request.Seq, err = strconv.ParseInt(given.Get("seq"), 10, 64); err != nil || request.Seq < 1 {
+		seq, err := strconv.ParseInt(given.Get("seq"), 10, 64)
+		if request.Seqs = []int64{seq}; err != nil || seq < 1 {
 			return door.Refusal(http.StatusBadRequest, "usage", "the form does not say which state of the job you saw")
 		}
 		if verb == "reschedule" {

@@ -36,6 +36,7 @@ type jobView struct {
 	Acts     []actView
 	Payload  string
 	Result   string
+	Withheld bool // payload and result, which this caller may not see
 }
 
 // actView is something that can be done to a job.
@@ -91,7 +92,7 @@ func (p *Pages) jobPage(w http.ResponseWriter, r *http.Request) error {
 	view.Pairs = slices.DeleteFunc(layout.JobPairs(j, now, true), func(pair [2]string) bool {
 		return pair[1] == "" || pair[0] == "payload" || pair[0] == "result" || pair[0] == "job"
 	})
-	if !j.Erased {
+	if view.Withheld = !api.MaySeeBodies(r.Context()); !j.Erased && !view.Withheld {
 		view.Payload = render.Body(j.Payload, true)
 		if j.Result != nil {
 			view.Result = render.Body(j.Result, true)

@@ -14,7 +14,7 @@ import (
 )
 
 // MaxBars is how many bars [Lanes] have at most: where there are more claims, the short ones next to each
-// other are joined.
+// other are joined. Only long claims and open ones that are more than that remain.
 const MaxBars = 20_000
 
 // Span is a window of the ledger, and what to look at in it.
@@ -35,13 +35,14 @@ func (s Span) millis(t time.Time) int64 {
 
 // Lanes are the claims of a window by worker, as a picture needs them. Times are milliseconds after From.
 // The claims are in columns, one number for each bar; a bar is one claim, or several short ones next to each
-// other that ended well.
+// other that ended well, and in strips any that ended in the same way.
 type Lanes struct {
 	Pos    int64      `json:"pos"` // of the last event that counts
 	From   time.Time  `json:"from"`
 	To     time.Time  `json:"to"`
 	Claims int        `json:"claims"`
 	Joined int        `json:"joined"` // claims that are no bar of their own
+	Strips bool       `json:"strips"` // short claims that ended badly are joined too
 	Lanes  []Lane     `json:"lanes"`
 	Row    []int      `json:"row"` // index in Lanes
 	Slot   []int      `json:"slot"`
@@ -60,8 +61,8 @@ type Lanes struct {
 }
 
 // Outcomes are how claims end; the first is one that has not ended.
-var Outcomes = []event.Kind{0, event.KindSucceeded, event.KindFailed, event.KindReleased, event.KindReclaimed,
-	event.KindCancelled}
+var Outcomes = [...]event.Kind{0, event.KindSucceeded, event.KindFailed, event.KindReleased,
+	event.KindReclaimed, event.KindCancelled}
 
 // Lane is one worker: the processes of one name on one host.
 type Lane struct {
@@ -75,8 +76,9 @@ type Lane struct {
 	Processes int        `json:"processes"`
 	Silent    [][2]int64 `json:"silent"` // from the last sign of life to when it was replaced, or to the end
 
-	ends []int64 // of each slot
-	last []int   // the last bar of each slot
+	ends   []int64            // of each slot
+	last   []int              // the last bar of each slot
+	strips [len(Outcomes)]int // the slot of the strip of each outcome, and 1; 0: there is none
 }
 
 // Mark is a refused write.
@@ -110,7 +112,7 @@ func ReadLanes(ctx context.Context, tx *ledger.Tx, s Span) (l *Lanes, err error)
 	}
 	l.Hows[0] = "open"
 	if s.To.Pos == 0 { // nothing had happened
-		l.draw(s, nil, 1)
+		l.draw(s, nil, 1, false)
 		return l, nil
 	}
 	l.All, err = attempts.List(ctx, tx, attempts.Filter{From: s.From, To: s.To, Queue: s.Queue,
@@ -122,12 +124,7 @@ func ReadLanes(ctx context.Context, tx *ledger.Tx, s Span) (l *Lanes, err error)
 	if err := l.addWorkers(ctx, tx, s, rows); err != nil {
 		return nil, err
 	}
-	for tolerance := int64(1); ; tolerance *= 2 {
-		l.draw(s, rows, tolerance)
-		if s.Columns == 0 || len(l.Row) <= MaxBars {
-			break
-		}
-	}
+	l.drawAtMost(s, rows, MaxBars)
 	if err := l.addMarks(ctx, tx, s, rows); err != nil {
 		return nil, err
 	}
@@ -204,73 +201,4 @@ func (l *Lanes) addWorkers(ctx context.Context, tx *ledger.Tx, s Span, rows map[
 		lane.Silent = append(lane.Silent, [2]int64{s.millis(w.SeenAt), s.millis(until)})
 	}
 	return nil
-}
-
-// draw makes the bars. Claims that ended well, shorter than so many columns and no further apart, are joined.
-func (l *Lanes) draw(s Span, rows map[[2]string]int, columns int64) {
-	short := int64(-1)
-	if s.Columns > 0 {
-		short = columns * s.length().Milliseconds() / int64(s.Columns)
-	}
-	l.Row, l.Slot, l.Start, l.End, l.How, l.Count, l.Event = []int{}, []int{}, []int64{}, []int64{}, []int{},
-		[]int{}, []int64{}
-	l.Sign, l.Gone, l.Claims, l.Joined = l.Sign[:0], l.Gone[:0], 0, 0
-	for i := range l.Lanes {
-		l.Lanes[i].ends, l.Lanes[i].last, l.Lanes[i].Claims, l.Lanes[i].Slots = nil, nil, 0, 0
-	}
-	gone := make(map[int64]int) // the job's number, and the bar from which it was taken back
-	for i := range l.All {
-		a := &l.All[i]
-		if a.EndedAt.After(s.To.At) {
-			a.EndedAt, a.Outcome, a.ExitCode, a.Signal = time.Time{}, 0, nil, "" // it ended later
-		}
-		row := l.rowOf(a.Worker, rows)
-		lane := &l.Lanes[row]
-		lane.Claims++
-		l.Claims++
-		start, end := s.millis(a.ClaimedAt), s.length().Milliseconds()
-		if a.Outcome != 0 {
-			end = s.millis(a.EndedAt)
-		}
-		how := slices.Index(Outcomes, a.Outcome)
-		slot := slices.IndexFunc(lane.ends, func(end int64) bool { return end <= start })
-		if slot < 0 && short >= 0 && end-start < short {
-			slot = slices.IndexFunc(lane.ends, func(end int64) bool { return end <= start+short })
-		}
-		if slot < 0 {
-			slot = len(lane.ends)
-			lane.ends, lane.last = append(lane.ends, 0), append(lane.last, -1)
-		}
-		bar := lane.last[slot]
-		joins := bar >= 0 && end-start < short && l.How[bar] == how && start-l.End[bar] <= short &&
-			(a.Outcome == event.KindSucceeded || a.Outcome == event.KindReleased) &&
-			(l.Count[bar] > 1 || l.End[bar]-l.Start[bar] < short)
-		if _, taken := gone[a.N]; joins && !taken {
-			l.End[bar], l.Count[bar] = max(end, l.End[bar]), l.Count[bar]+1
-			l.Joined++
-		} else {
-			bar = len(l.Row)
-			l.Row, l.Slot, l.Start, l.End = append(l.Row, row), append(l.Slot, slot), append(l.Start, start),
-				append(l.End, end)
-			l.How, l.Count, l.Event = append(l.How, how), append(l.Count, 1), append(l.Event, a.Pos)
-			if from, ok := gone[a.N]; ok {
-				l.Gone = append(l.Gone, [2]int{from, bar})
-				delete(gone, a.N)
-			}
-		}
-		lane.ends[slot], lane.last[slot] = max(end, lane.ends[slot]), bar
-		if a.Outcome == event.KindReclaimed {
-			gone[a.N] = bar
-		}
-		if a.Outcome == event.KindReclaimed || a.Outcome == 0 {
-			sign := a.ClaimedAt
-			if a.LastHeartbeat.After(sign) {
-				sign = a.LastHeartbeat
-			}
-			l.Sign = append(l.Sign, [2]int64{int64(bar), s.millis(sign)})
-		}
-	}
-	for i := range l.Lanes {
-		l.Lanes[i].Slots = max(1, len(l.Lanes[i].ends))
-	}
 }

@@ -1,0 +1,85 @@
+package view
+
+import (
+	"bytes"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"testing"
+
+	"jobledger/cmd/jobledger/internal/files"
+	"jobledger/commands/commandstest"
+	"jobledger/commands/load"
+	"jobledger/ledger"
+	"jobledger/projection"
+	"jobledger/projection/attempts"
+)
+
+// Lanes have at most so many bars also where more claims than that failed or were lost, and their bars have
+// all claims, by outcome.
+func TestLanesOfManyFailures(t *testing.T) {
+	s := commandstest.New(t)
+	text, err := os.ReadFile("../../../../../testdata/history/bad-night.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := files.Lines(io.NewSectionReader(bytes.NewReader(text), 0, int64(len(text))))
+	if _, err := load.Import(t.Context(), s.Service, "cli:test", "bad-night.jsonl", lines, nil); err != nil {
+		t.Fatal(err)
+	}
+	var all []attempts.Attempt
+	var span Span
+	err = s.Store.Read(t.Context(), func(tx *ledger.Tx) (err error) {
+		if span.From, err = projection.AtPos(t.Context(), tx, 1); err != nil {
+			return err
+		}
+		if span.To, err = projection.AtPos(t.Context(), tx, math.MaxInt64); err != nil {
+			return err
+		}
+		all, err = attempts.List(t.Context(), tx, attempts.Filter{From: span.From, To: span.To})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, badly := make(map[string]int), 0
+	for _, a := range all {
+		if want[a.Outcome.String()]++; !endedWell(a.Outcome) {
+			badly++
+		}
+	}
+	joined := 0
+	for _, columns := range []int{1, 250, 1200, 8192} {
+		for _, most := range []int{2000, badly + 100, badly, badly - 1, badly / 2, 120} {
+			span.Columns = columns
+			l := Lanes{All: all}
+			l.drawAtMost(span, make(map[[2]string]int), most)
+			if len(l.Row) > most {
+				t.Errorf("%d columns: %d bars of %d claims, at most %d are wanted", columns, len(l.Row), len(all), most)
+			}
+			got := make(map[string]int)
+			for i, how := range l.How {
+				got[Outcomes[how].String()] += l.Count[i]
+				if l.Strips && l.Count[i] > 1 && !endedWell(Outcomes[how]) {
+					joined += l.Count[i]
+				}
+			}
+			if !maps.Equal(got, want) || l.Claims != len(all) || l.Joined != len(all)-len(l.Row) {
+				t.Errorf("%d columns, at most %d bars: they have %v of %d claims, want %v", columns, most, got, l.Claims,
+					want)
+			}
+			if most < badly && !l.Strips {
+				t.Errorf("%d columns: %d claims ended badly, and at most %d bars are no strips", columns, badly, most)
+			}
+			for _, pair := range l.Gone {
+				if l.Strips && (l.Count[pair[0]] != 1 || l.Count[pair[1]] != 1) {
+					t.Fatalf("a line from or to a bar of several claims: %v", pair)
+				}
+			}
+		}
+	}
+	if joined == 0 {
+		t.Error("no claims that ended badly were joined")
+	}
+}
