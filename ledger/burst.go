@@ -20,13 +20,16 @@ import (
 // query that finds something unusual must fail, with which everything is undone, and the function of Write
 // runs instead.
 type Burst struct {
-	Within []WarmupQuery // under the write lock
+	Within []WarmupQuery // under the write lock; one of them fails unless MayWrite is true
 	After  []WarmupQuery // after the commit
 
 	// Done reads the rows of Within and After, once these are durable. It returns the tail of the ledger before
 	// the burst and after it. The value in tx.Cache() must cover the events up to there, or be invalidated.
 	Done func(tx *Tx, answers []Answer) (base, tail int64, err error)
 }
+
+// MayWrite stands for the condition under which a Burst may write, in one of its queries.
+const MayWrite = engine.MayWrite
 
 // Answer is the rows of a query of a Burst.
 type Answer = engine.Answer

@@ -24,8 +24,8 @@ func TestPostgresBurstThatHangs(t *testing.T) {
 		})
 		burst = func(seconds int) error {
 			plan := func(*ledger.Tx) *ledger.Burst {
-				return &ledger.Burst{Within: []ledger.WarmupQuery{{Query: `SELECT pg_sleep(?)::text`,
-					Args: []any{float64(seconds)}}},
+				return &ledger.Burst{Within: []ledger.WarmupQuery{{
+					Query: `SELECT pg_sleep(?)::text, 1 / ` + ledger.MayWrite + `::int`, Args: []any{float64(seconds)}}},
 					Done: func(*ledger.Tx, []ledger.Answer) (base, tail int64, err error) { return 1, 1, nil }}
 			}
 			return s.WriteBurst(t.Context(), plan,
@@ -67,7 +67,7 @@ func TestPostgresBurstThatFails(t *testing.T) {
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
 	burst := func(queries ...string) error {
 		b := &ledger.Burst{}
-		for _, query := range append(queries, `SELECT max(pos) FROM events`) {
+		for _, query := range append(queries, `SELECT max(pos), 1 / `+ledger.MayWrite+`::int FROM events`) {
 			b.Within = append(b.Within, ledger.WarmupQuery{Query: query})
 		}
 		b.Done = func(_ *ledger.Tx, answers []ledger.Answer) (base, tail int64, err error) {
@@ -99,6 +99,14 @@ func TestPostgresBurstThatFails(t *testing.T) {
 	}
 	if err := burst(raise("55P03")); !errors.Is(err, ledger.ErrBusy) { // no lock of anything else
 		t.Errorf("got %v", err)
+	}
+	// Without the condition nothing is written.
+	unconditional := &ledger.Burst{Within: []ledger.WarmupQuery{{Query: `DELETE FROM write_lock`}}}
+	want = append(want, "function")
+	must(t, s.WriteBurst(t.Context(), func(*ledger.Tx) *ledger.Burst { return unconditional },
+		func(tx *ledger.Tx) error { return note(t.Context(), tx, "function") }))
+	if _, undone := s.Bursts(); undone != failed+1 {
+		t.Errorf("%d bursts have failed", undone)
 	}
 	wantActors(t, s, want...)
 }

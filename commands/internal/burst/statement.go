@@ -6,12 +6,13 @@ import (
 	"strings"
 	"sync"
 
+	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/claims"
 )
 
-// parameters are those of the statement, in their order.
+// parameters are those of the statement, in their order. The last one is that of results.
 var parameters = []string{
 	"covers",                  // the pos up to which the cache of lanes knows the events
 	"queue",                   // its number
@@ -27,85 +28,104 @@ var parameters = []string{
 	"tokens",                  // of the claims
 	"dataBefore", "dataAfter", // the data of claimed up to the end of its lease, and after it; null: none
 	"endJobs", "endSeqs", "endAttempts", "endStates", "endTokens", // arrays: of the jobs that end
-	"endData", "endDigests", "endResults",
+	"endData", "endDigests", // or empty: none has any
+	"endResults",
 }
 
 // statement ends jobs and claims others. Everything that it decides stands in checked: it is undone unless
-// that is one.
-var statement = sync.OnceValue(func() string {
-	queued, kinds, most := claims.MissedEvents()
-	text := `WITH head AS MATERIALIZED (
-    SELECT t.pos, t.at, coalesce(?now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+// that is one. To set up its parts takes the server longer than the rows of a few jobs, so there are few,
+// and none that is not used.
+var statement = sync.OnceValue(func() string { return compose("", "") })
+
+// statementWithResults is the statement where an end has a result.
+var statementWithResults = sync.OnceValue(func() string {
+	return compose(", ?endResults::bytea[]", `
+stored AS (
+    INSERT INTO bodies (pos, salt, body)
+    SELECT m.pos, NULL, m.result FROM moves m WHERE m.result IS NOT NULL),`)
+})
+
+// moves are the jobs that end, and those that are claimed, which have a new token. The columns of a job that
+// is queued and plain, and are not named in moved, are null already.
+const text = `WITH head AS MATERIALIZED (
+    SELECT t.pos, t.at,
+        coalesce(?now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
     FROM (SELECT pos, at FROM events ORDER BY pos DESC LIMIT 1) t),
 since AS MATERIALIZED (
-    SELECT e.job, j.queue, j.lane, j.run_at, j.id FROM events e LEFT JOIN jobs j ON j.n = e.job
+    SELECT count(*) AS n, min(j.run_at) FILTER (WHERE j.lane = ?lane::text) AS run_at,
+        bool_and(j.n IS NOT NULL AND (j.queue <> ?queue::int8 OR j.lane IS NULL OR j.lane = ?lane::text))
+            AS known
+    FROM events e LEFT JOIN jobs j ON j.n = e.job
     WHERE e.pos > ?covers::int8 AND (e.to_state = {queued} OR e.kind IN ({kinds}))),
-first AS MATERIALIZED (
-    SELECT run_at, id FROM (SELECT ?runAt::int8 AS run_at, ?id::text COLLATE "C" AS id
-        UNION ALL SELECT run_at, id FROM since WHERE lane = ?lane::text) AS s
-    ORDER BY run_at, id LIMIT 1),
 taken AS MATERIALIZED (
     SELECT {columns}, row_number() OVER (ORDER BY j.run_at, j.id) AS o,
-        j.state = {queued} AND j.queue = ?queue::int8 AND j.priority = ?priority::int8
-        AND j.max_runtime IS NULL
-        AND j.worker IS NULL AND j.lease_token IS NULL AND j.claimed_at IS NULL AND j.heartbeat_at IS NULL
-        AND j.lease_expires_at IS NULL AND j.end_by IS NULL AND j.finished_at IS NULL
-        AND CASE WHEN j.more IS NULL THEN true
-            WHEN octet_length(j.more::text) > 2000 THEN false
-            WHEN json_typeof(j.more) <> 'object' THEN false
-            ELSE NOT EXISTS (SELECT FROM json_each(j.more) k WHERE k.key <> 'tags')
-                AND json_typeof(j.more -> 'tags') = 'object' AND NOT EXISTS (
-                    SELECT FROM json_each(j.more -> 'tags') t WHERE json_typeof(t.value) <> 'string')
-            END AS plain
+        (j.state = {queued} AND j.queue = ?queue::int8 AND j.priority = ?priority::int8
+        AND num_nonnulls(j.max_runtime, j.worker, j.lease_token, j.claimed_at, j.heartbeat_at,
+            j.lease_expires_at, j.end_by, j.finished_at) = 0
+        AND CASE WHEN j.more IS NULL THEN true WHEN octet_length(j.more::text) > 2000 THEN false
+            ELSE j.more::text ~ {tagsOnly} END) IS TRUE AS plain
     FROM jobs j
-    WHERE j.lane = ?lane::text
-        AND (j.run_at, j.id) >= ((SELECT run_at FROM first), (SELECT id FROM first))
+    WHERE j.lane = ?lane::text AND (j.run_at, j.id) >= (
+            (SELECT least(run_at, ?runAt::int8) FROM since),
+            (SELECT CASE WHEN run_at <= ?runAt::int8 THEN '' ELSE ?id::text END COLLATE "C" FROM since))
         AND j.run_at <= (SELECT now FROM head)
     ORDER BY j.run_at, j.id LIMIT ?limit::int8),
-ending AS MATERIALIZED (
-    SELECT * FROM unnest(?endJobs::int8[], ?endSeqs::int8[], ?endAttempts::int8[], ?endStates::int8[],
-        ?endTokens::text[], ?endData::text[], ?endDigests::bytea[], ?endResults::bytea[])
-        WITH ORDINALITY AS v(n, seq, attempt, state, token, data, digest, result, o)),
-ended AS (
-    UPDATE jobs SET seq = v.seq + 1, state = {succeeded}, lease_token = NULL, lease_expires_at = NULL,
-        end_by = NULL, error_code = NULL, finished_at = (SELECT now FROM head)
-    FROM ending v
-    WHERE jobs.n = v.n AND jobs.seq = v.seq AND jobs.state = v.state AND jobs.lease_token = v.token
-    RETURNING 1),
-claimed AS (
-    UPDATE jobs SET seq = t.seq + 1, state = {claimed}, lane = NULL, attempt = t.attempt + 1,
-        worker = ?worker::int8, lease_token = (?tokens::text[])[t.o], claimed_at = (SELECT now FROM head),
-        heartbeat_at = (SELECT now FROM head), lease_expires_at = (SELECT now FROM head) + ?lease::int8
-    FROM taken t WHERE jobs.n = t.n AND jobs.seq = t.seq
+moves AS MATERIALIZED (
+    SELECT h.pos + m.o AS pos, h.now, m.* FROM head h CROSS JOIN (
+        SELECT v.* FROM unnest(?endJobs::int8[], ?endSeqs::int8[], ?endStates::int8[], ?endTokens::text[],
+            ?endAttempts::int8[], NULL::text[], ?endDigests::bytea[], ?endData::text[]{results})
+            WITH ORDINALITY AS v(n, seq, state, held, attempt, token, digest, data{result}, o)
+        UNION ALL
+        SELECT t.n, t.seq, {queued}, NULL, t.attempt + 1, (?tokens::text[])[t.o], NULL, NULL{null},
+            cardinality(?endJobs::int8[]) + t.o
+        FROM taken t) AS m),
+moved AS (
+    UPDATE jobs j SET seq = m.seq + 1, lane = NULL, end_by = NULL, lease_token = m.token,
+        state = CASE WHEN m.token IS NULL THEN {succeeded} ELSE {claimed} END,
+        attempt = CASE WHEN m.token IS NULL THEN j.attempt ELSE m.attempt END,
+        worker = CASE WHEN m.token IS NULL THEN j.worker ELSE ?worker::int8 END,
+        claimed_at = CASE WHEN m.token IS NULL THEN j.claimed_at ELSE m.now END,
+        heartbeat_at = CASE WHEN m.token IS NULL THEN j.heartbeat_at ELSE m.now END,
+        lease_expires_at = CASE WHEN m.token IS NOT NULL THEN m.now + ?lease::int8 END,
+        finished_at = CASE WHEN m.token IS NULL THEN m.now END,
+        error_code = CASE WHEN m.token IS NOT NULL THEN j.error_code END
+    FROM moves m
+    WHERE j.n = m.n AND j.seq = m.seq AND j.state = m.state AND j.lease_token IS NOT DISTINCT FROM m.held
     RETURNING 1),
 appended AS (
     INSERT INTO events (pos, job, seq, kind, at, actor, worker, ulid, attempt, from_state, to_state,
         digest, data)
-    SELECT h.pos + v.o, v.n, v.seq + 1, {kindSucceeded}, h.now, ?actor::int8, ?worker::int8, NULL,
-        v.attempt, v.state, {succeeded}, v.digest, v.data::json FROM head h CROSS JOIN ending v
-    UNION ALL
-    SELECT h.pos + cardinality(?endJobs::int8[]) + t.o, t.n, t.seq + 1, {kindClaimed}, h.now,
-        ?actor::int8, ?worker::int8, (?tokens::text[])[t.o], t.attempt + 1, {queued}, {claimed}, NULL,
-        (?dataBefore::text || (h.now + ?lease::int8) || ?dataAfter::text)::json
-    FROM head h CROSS JOIN taken t),
-stored AS (
-    INSERT INTO bodies (pos, salt, body)
-    SELECT h.pos + v.o, NULL, v.result FROM head h CROSS JOIN ending v WHERE v.result IS NOT NULL),
+    SELECT m.pos, m.n, m.seq + 1, CASE WHEN m.token IS NULL THEN {kindSucceeded} ELSE {kindClaimed} END,
+        m.now, ?actor::int8, ?worker::int8, m.token, m.attempt, m.state,
+        CASE WHEN m.token IS NULL THEN {succeeded} ELSE {claimed} END, m.digest,
+        CASE WHEN m.token IS NULL THEN m.data
+            ELSE ?dataBefore::text || (m.now + ?lease::int8) || ?dataAfter::text END::json
+    FROM moves m),{stored}
 checked AS MATERIALIZED (
     SELECT 1 / coalesce(h.now >= h.at AND h.pos >= ?covers::int8 AND h.pos - ?covers::int8 <= {most}
-        AND (SELECT count(*) FROM ended) = cardinality(?endJobs::int8[])
-        AND (SELECT count(*) FROM claimed) = (SELECT count(*) FROM taken)
-        AND NOT EXISTS (SELECT FROM taken t WHERE t.plain IS NOT TRUE)
-        AND (SELECT coalesce(sum(octet_length(t.more::text)), 0) FROM taken t) <= 16000
-        AND NOT EXISTS (SELECT FROM since s
-            WHERE s.job IS NULL OR s.queue = ?queue::int8 AND s.lane <> ?lane::text)
-        AND NOT EXISTS (SELECT FROM deps), false)::int::int8 AS ok,
-        h.pos, h.now,
-        EXISTS (SELECT FROM since s WHERE s.queue <> ?queue::int8 AND s.lane IS NOT NULL) AS others,
-        set_config('jobledger.taken', coalesce((SELECT array_agg(t.n)::text FROM taken t), '{}'), false)
-    FROM (VALUES (1)) AS one LEFT JOIN head h ON true)
+        AND s.known IS NOT FALSE AND k.plain AND k.size <= 16000
+        AND (SELECT count(*) FROM moved) = cardinality(?endJobs::int8[]) + k.n
+        AND NOT EXISTS (SELECT FROM deps) AND {mayWrite}, false)::int::int8 AS ok,
+        h.pos, h.now, s.n > 0 AS others,
+        set_config('jobledger.taken', coalesce(k.jobs::text, '{}'), false)
+    FROM since s CROSS JOIN (
+        SELECT count(*) AS n, array_agg(t.n) AS jobs, coalesce(bool_and(t.plain), true) AS plain,
+            coalesce(sum(octet_length(t.more::text)), 0) AS size
+        FROM taken t) AS k LEFT JOIN head h ON true)
 SELECT {taken}, c.ok, c.pos, c.now, c.others, t.o FROM checked c LEFT JOIN taken t ON true`
-	var replace []string
+
+// tagsOnly matches the column more of a job that has tags and nothing else, as it is written.
+const tagsOnly = `'^\{"tags":\{("([^"\\]|\\.)*":"([^"\\]|\\.)*"(,(?=")|(?=\})))+\}\}$'`
+
+// compose returns the text with its parameters and its numbers.
+func compose(results, stored string) string {
+	queued, kinds, most := claims.MissedEvents()
+	replace := []string{"{results}", results, "{stored}", stored, "{result}", "", "{null}", ""}
+	if results != "" {
+		replace = []string{"{results}", results, "{stored}", stored, "{result}", ", result", "{null}", ", NULL"}
+	}
+	parts := strings.NewReplacer(replace...).Replace(text)
+	replace = nil
 	for i, name := range parameters {
 		replace = append(replace, "?"+name+"::", fmt.Sprintf("?%d::", i+1))
 	}
@@ -114,10 +134,10 @@ SELECT {taken}, c.ok, c.pos, c.now, c.others, t.o FROM checked c LEFT JOIN taken
 		"kindClaimed": int(event.KindClaimed), "most": int(most)} {
 		replace = append(replace, "{"+name+"}", strconv.Itoa(n))
 	}
-	replace = append(replace, "{kinds}", kinds, "{columns}", projection.QueuedColumns,
-		"{taken}", strings.ReplaceAll(projection.QueuedColumns, "j.", "t."))
-	return strings.NewReplacer(replace...).Replace(text)
-})
+	replace = append(replace, "{kinds}", kinds, "{columns}", projection.QueuedColumns, "{tagsOnly}", tagsOnly,
+		"{taken}", strings.ReplaceAll(projection.QueuedColumns, "j.", "t."), "{mayWrite}", ledger.MayWrite)
+	return strings.NewReplacer(replace...).Replace(parts)
+}
 
 // checkedColumns is how many columns of the statement's rows come after those of the job.
 const checkedColumns = 5

@@ -64,7 +64,11 @@ func (t *Turn) Plan(tx *ledger.Tx) *ledger.Burst {
 		return nil
 	}
 	t.Planned = true
-	return &ledger.Burst{Within: []ledger.WarmupQuery{{Query: statement(), Args: args}},
+	text := statement()
+	if len(args) == len(parameters) {
+		text = statementWithResults()
+	}
+	return &ledger.Burst{Within: []ledger.WarmupQuery{{Query: text, Args: args}},
 		After: []ledger.WarmupQuery{{Query: bodies}}, Done: t.done}
 }
 
@@ -89,9 +93,13 @@ func (t *Turn) arguments(ctx context.Context, tx *ledger.Tx) (args []any, ok boo
 	if !ok {
 		return nil, false
 	}
-	return []any{t.lane.Covers, queue, t.lane.Text, int64(t.lane.Priority), t.lane.RunAt, t.lane.ID,
+	args = []any{t.lane.Covers, queue, t.lane.Text, int64(t.lane.Priority), t.lane.RunAt, t.lane.ID,
 		int64(len(t.Tokens)), now, actor, worker, t.Lease.Microseconds(), t.Tokens, before, after,
-		e.jobs, e.seqs, e.attempts, e.states, e.tokens, e.data, e.digests, e.results}, true
+		e.jobs, e.seqs, e.attempts, e.states, e.tokens, withoutNulls(e.data), withoutNulls(e.digests)}
+	if results := withoutNulls(e.results); len(results) > 0 {
+		args = append(args, results)
+	}
+	return args, true
 }
 
 // sample has the rules decide about a plain job of the lane, and compares what they would write with what the
@@ -151,6 +159,16 @@ type ending struct {
 	tokens                       []string
 	data                         []*string
 	digests, results             [][]byte
+}
+
+// withoutNulls returns an empty list for one of nothing but null.
+func withoutNulls[T *string | []byte](list []T) []T {
+	for _, value := range list {
+		if value != nil {
+			return list
+		}
+	}
+	return list[:0]
 }
 
 // endArguments has the rules decide about the jobs that end, and compares what they would write with what the

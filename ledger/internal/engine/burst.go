@@ -14,6 +14,10 @@ type Burster interface {
 // Burst is a transaction that is sent as a whole, so that the lock never waits for the client. Nothing can be
 // decided on the way: a statement that must not go on fails, and with it everything.
 type Burst struct {
-	Within []WarmupQuery // in the transaction
+	Within []WarmupQuery // in the transaction; one of them fails unless MayWrite is true
 	After  []WarmupQuery // after its commit
 }
+
+// MayWrite stands for a condition in a query of a Burst, which the engine puts in its place: that a function
+// of Write could write now, too.
+const MayWrite = "{mayWrite}"

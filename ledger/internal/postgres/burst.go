@@ -5,7 +5,9 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -22,11 +24,14 @@ import (
 // A client that is frozen while it sends would keep the lock. So a burst must be small enough that the
 // system takes it from the process at once.
 
-// selectMayWrite fails where Begin would have more to do: an older program holds the advisory lock $1, this
-// program's schema $2 is too old to write, or the session is not the one with the mark $3.
-const selectMayWrite = `SELECT 1 / coalesce(pg_try_advisory_xact_lock_shared($1)
-    AND coalesce((SELECT writable_from FROM compatibility), 0) <= $2
-    AND current_setting('` + markSetting + `', true) = $3, false)::int`
+// mayWrite is engine.MayWrite with the parameters from the one before which there are so many on: where it is
+// not true, Begin would have more to do. An older program holds the advisory lock, this program's schema is
+// too old to write, or the session is not the one with the mark.
+func mayWrite(before int) string {
+	return fmt.Sprintf(`(pg_try_advisory_xact_lock_shared($%d::int8)
+    AND coalesce((SELECT writable_from FROM compatibility), 0) <= $%d::int8
+    AND current_setting('`+markSetting+`', true) = $%d::text)`, before+1, before+2, before+3)
+}
 
 const setLockTimeout = `SELECT set_config('lock_timeout', $1, false)`
 
@@ -44,10 +49,20 @@ func (p *Engine) Burst(b engine.Burst, wait time.Duration) ([]engine.Answer, err
 		steps = append(steps, engine.WarmupQuery{Query: setLockTimeout,
 			Args: []any{strconv.FormatInt(timeout, 10)}})
 	}
-	steps = append(steps, engine.WarmupQuery{Query: lockTable}, engine.WarmupQuery{Query: selectMayWrite,
-		Args: []any{p.lockKey, int64(p.newest), c.mark}})
-	from := len(steps)
-	steps = append(append(steps, b.Within...), engine.WarmupQuery{Query: `COMMIT`})
+	steps = append(steps, engine.WarmupQuery{Query: lockTable})
+	from, conditions := len(steps), 0
+	for _, q := range b.Within {
+		if strings.Contains(q.Query, engine.MayWrite) {
+			conditions++
+			q = engine.WarmupQuery{Query: c.conditional(q.Query, len(q.Args)),
+				Args: append(slices.Clip(q.Args), p.lockKey, int64(p.newest), c.mark)}
+		}
+		steps = append(steps, q)
+	}
+	if conditions == 0 {
+		return nil, fmt.Errorf("%w: a burst without the condition %s", engine.ErrRetry, engine.MayWrite)
+	}
+	steps = append(steps, engine.WarmupQuery{Query: `COMMIT`})
 	steps = append(steps, b.After...)
 	c.lockTimeout = unknownTimeout        // as in beginLocked
 	within := max(wait, 0) + p.AnswerTime // the server sends what it has only at the end
@@ -68,6 +83,19 @@ func (p *Engine) Burst(b engine.Burst, wait time.Duration) ([]engine.Answer, err
 	c.lockTimeout = timeout
 	failpoint.Hit("burst-committed")
 	return append(answers[from:from+len(b.Within)], answers[from+len(b.Within)+1:]...), nil
+}
+
+// conditional returns a query that has so many parameters with the condition in place.
+func (c *connection) conditional(query string, parameters int) string {
+	if text, ok := c.conditionals[query]; ok {
+		return text
+	}
+	if c.conditionals == nil || len(c.conditionals) > engine.MaxStatements {
+		c.conditionals = make(map[string]string)
+	}
+	text := strings.ReplaceAll(query, engine.MayWrite, mayWrite(parameters))
+	c.conditionals[query] = text
+	return text
 }
 
 // errNotDurable reports that COMMIT was not sent, or not carried out.

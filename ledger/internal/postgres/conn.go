@@ -15,19 +15,20 @@ import (
 
 // connection is a connection to PostgreSQL. A writing one pipelines its statements: see pipeline.go.
 type connection struct {
-	conn       *pgx.Conn
-	writes     bool
-	pipeline   *pgconn.Pipeline // nil: no statement is in it
-	unread     int              // statements in the pipeline whose results nothing waits for
-	unsent     bool             // some statements are buffered by the client
-	openRows   *queryRows       // whose rows still come from the connection; nil: none
-	prefetched *prefetch        // a query in the pipeline; nil: none, or its rows were read
-	texts      map[string]string
-	bulkTexts  map[bulkKey]string
-	statements map[string]*pgconn.StatementDescription // prepared, by text in PostgreSQL's words
-	builder    pgx.ExtendedQueryBuilder
-	mark       string // of its session; see settings.go
-	pid        uint32 // of its session; behind a pooler not the one of the connection
+	conn         *pgx.Conn
+	writes       bool
+	pipeline     *pgconn.Pipeline // nil: no statement is in it
+	unread       int              // statements in the pipeline whose results nothing waits for
+	unsent       bool             // some statements are buffered by the client
+	openRows     *queryRows       // whose rows still come from the connection; nil: none
+	prefetched   *prefetch        // a query in the pipeline; nil: none, or its rows were read
+	texts        map[string]string
+	conditionals map[string]string // the texts of bursts with their condition
+	bulkTexts    map[bulkKey]string
+	statements   map[string]*pgconn.StatementDescription // prepared, by text in PostgreSQL's words
+	builder      pgx.ExtendedQueryBuilder
+	mark         string // of its session; see settings.go
+	pid          uint32 // of its session; behind a pooler not the one of the connection
 
 	answerTime time.Duration // see Engine.AnswerTime; 0: no limit
 
