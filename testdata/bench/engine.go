@@ -1,6 +1,9 @@
 package main
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // File is where an engine keeps its queue, and how safely.
 type File struct {
@@ -11,6 +14,10 @@ type File struct {
 	URL string `json:"url"`
 	// Direct is the address without the proxy that delays, for those who watch; "" if there is none.
 	Direct string `json:"direct"`
+	// SlowSync is how much longer each sync of SQLite takes.
+	SlowSync time.Duration `json:"slow_sync"`
+	// Lanes are the priorities that the jobs of a batch have by turns; 0: one
+	Lanes int `json:"lanes"`
 	// Transacts says that the run is of transactions: the queue is a transactor
 	Transacts bool `json:"transacts"`
 }
@@ -60,7 +67,8 @@ type Engine struct {
 
 // engines returns all engines, in the order of the report.
 func engines() []Engine {
-	return []Engine{rawLedgerEngine(), rawBatchEngine(), goqiteEngine(), backliteEngine(), riverEngine(),
+	return []Engine{rawLedgerEngine(), rawBatchEngine(), rawGroupedEngine(), rawSchemaEngine(), goqiteEngine(),
+		backliteEngine(), riverEngine(),
 		jobledgerEngine(),
 		riverPostgresEngine(), jobledgerPostgresEngine(), relayedEngine()}
 }

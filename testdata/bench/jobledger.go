@@ -48,7 +48,10 @@ func jobledgerPostgresEngine() Engine {
 	return e
 }
 
-type jobledgerQueue struct{ service *commands.Service }
+type jobledgerQueue struct {
+	service *commands.Service
+	lanes   int // of the jobs of a batch
+}
 
 func openJobledger(ctx context.Context, f File) (Queue, error) {
 	address := "sqlite:" + f.Path + "?sync=" + f.Sync
@@ -59,7 +62,7 @@ func openJobledger(ctx context.Context, f File) (Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &jobledgerQueue{&commands.Service{Store: store}}
+	q := &jobledgerQueue{&commands.Service{Store: store}, max(1, f.Lanes)}
 	if f.URL != "" && f.Transacts {
 		return withOutbox(ctx, q, f.URL)
 	}
@@ -83,7 +86,7 @@ func relayedEngine() Engine {
 			if err != nil {
 				return nil, err
 			}
-			return withOutbox(ctx, &jobledgerQueue{&commands.Service{Store: store}}, f.URL)
+			return withOutbox(ctx, &jobledgerQueue{&commands.Service{Store: store}, 1}, f.URL)
 		},
 	}
 }
@@ -171,7 +174,7 @@ func (q *jobledgerQueue) Enqueue(ctx context.Context, payload []byte) error {
 func (q *jobledgerQueue) EnqueueBatch(ctx context.Context, payloads [][]byte) error {
 	jobs := make([]commands.Enqueue, len(payloads))
 	for i, payload := range payloads {
-		jobs[i] = commands.Enqueue{Queue: "bench", Payload: payload}
+		jobs[i] = commands.Enqueue{Queue: "bench", Payload: payload, Priority: -(i % q.lanes)}
 	}
 	_, err := q.service.Enqueue(ctx, benchActor, jobs...)
 	return err

@@ -7,6 +7,7 @@
 //	go run . -dir /mnt/disk -sync normal
 //	go run . -postgres postgres://me@host/postgres -engines river-pg,jobledger-pg
 //	go run . -postgres postgres://me@host/postgres -network -rounds 5
+//	go run . -goals -rounds 4
 //
 // It is a module of its own, so that no other queue enters the product's dependencies.
 //
@@ -33,6 +34,11 @@
 // With -network, drains on PostgreSQL are compared with River's over networks with a delay of 0, 0.5 and 2 ms a
 // round trip, which a proxy adds, and on a disk whose syncs take 1 ms more, which the server's commit_delay
 // adds. Both engines drain one right after the other; five rounds take about half an hour.
+//
+// With -goals, a handful of ratios on SQLite is measured instead, each next to what bare SQL reaches that shares
+// transactions as jobledger does, on tables of its own (raw-grouped) and on those of jobledger (raw-schema); on
+// a disk with slow syncs; and from the command line, for which it must run in testdata/bench. A round takes
+// about 40 seconds.
 //
 // Rounds are interleaved: each round runs everything once, in an order that rotates. Ratios are medians of
 // the ratios within a round; "raw-ledger" with 8 workers is 1.00 (in the batch phase "raw-batch" is), and on
@@ -68,6 +74,7 @@ type options struct {
 	phases      string
 	json        bool
 	network     bool
+	goals       bool
 	shapes      string
 	delays      string
 	syncs       string
@@ -96,6 +103,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	if o.network {
 		return compareOverNetwork(ctx, o, stdout, stderr)
+	}
+	if o.goals {
+		return measureGoals(ctx, o, stdout, stderr)
 	}
 	cells, err := plan(o)
 	if err != nil {
@@ -130,6 +140,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.StringVar(&o.phases, "phases", strings.Join(phaseNames, ","), "phases to run, separated by commas")
 	fs.BoolVar(&o.json, "json", false, "one JSON object a run instead of the report")
 	fs.BoolVar(&o.network, "network", false, "compare drains with River's over a network instead")
+	fs.BoolVar(&o.goals, "goals", false, "measure the goals of speed on SQLite instead")
 	fs.StringVar(&o.shapes, "shapes", "", "with -network: processes x workers, separated by commas (default: all)")
 	fs.StringVar(&o.delays, "delays", "0,0.5,2", "with -network: milliseconds added to a round trip")
 	fs.StringVar(&o.syncs, "syncs", "0,1", "with -network: milliseconds added to a sync of the server")

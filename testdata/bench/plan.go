@@ -46,7 +46,9 @@ func (c Cell) basePhase() string {
 }
 
 func plan(o options) ([]Cell, error) {
-	chosen := slices.DeleteFunc(engines(), func(e Engine) bool { return e.Postgres && o.postgres == "" })
+	chosen := slices.DeleteFunc(engines(), func(e Engine) bool {
+		return e.Postgres && o.postgres == "" || e.Phases != nil && len(e.Phases) == 0 && !e.Transacts
+	})
 	if o.engines != "" {
 		chosen = nil
 		for name := range strings.SplitSeq(o.engines, ",") {

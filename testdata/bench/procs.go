@@ -40,6 +40,9 @@ func drainAsChild(ctx context.Context, stdin io.Reader, stdout io.Writer) (err e
 	if !ok {
 		return fmt.Errorf("no engine %q", task.Engine)
 	}
+	if err := slowSyncs(task.File.SlowSync); err != nil {
+		return err
+	}
 	q, err := e.Open(ctx, task.File)
 	if err != nil {
 		return fmt.Errorf("open %s: %w", e.Name, err)

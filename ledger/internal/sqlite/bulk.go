@@ -17,45 +17,127 @@ var bulkSizes = [...]int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
 
 // bulkKey names the text of a BulkStmt for one of bulkSizes.
 type bulkKey struct {
-	stmt *engine.BulkStmt
-	size int
+	stmt     *engine.BulkStmt
+	size     int
+	constant uint64 // a bit for each column in which all rows have the same value
 }
 
-// bulkText returns the text of b for the size'th of bulkSizes.
-func (c *connection) bulkText(b *engine.BulkStmt, size int) string {
-	key := bulkKey{b, size}
+// fewRows may have equal values by chance: to bind these once would make too many different texts.
+const fewRows = 16
+
+// bulk returns the text of b for the rows in args, which are as many as the size'th of bulkSizes, and what to
+// bind. To bind a value costs half as much as to insert it, so what all rows have in common is bound once.
+func (c *connection) bulk(b *engine.BulkStmt, size int, args []any) (text string, bound []any) {
+	key := bulkKey{stmt: b, size: size}
+	bound = args
+	if rows := bulkSizes[size]; rows >= fewRows {
+		if key.constant = constantColumns(b, rows, args); key.constant != 0 {
+			bound = c.bindOnce(b, args, key.constant)
+		}
+	}
 	text, ok := c.bulkTexts[key]
 	if !ok {
-		text = BulkText(b, bulkSizes[size])
+		if len(c.bulkTexts) > engine.MaxStatements {
+			clear(c.bulkTexts)
+		}
+		text = bulkText(b, bulkSizes[size], key.constant)
 		c.bulkTexts[key] = text
 	}
-	return text
+	return text, bound
+}
+
+// constantColumns finds the columns in which all rows have the same value, except the columns of the key.
+func constantColumns(b *engine.BulkStmt, rows int, args []any) (columns uint64) {
+	width := b.Width()
+	for i := keyColumns(b); i < width; i++ {
+		if b.Types[i] == engine.Bytes {
+			continue
+		}
+		r := 1
+		for r < rows && args[r*width+i] == args[i] {
+			r++
+		}
+		if r == rows {
+			columns |= 1 << i
+		}
+	}
+	return columns
+}
+
+// keyColumns returns how many columns are never constant.
+func keyColumns(b *engine.BulkStmt) int {
+	if b.CompareAndSwap {
+		return 2
+	}
+	return 1
+}
+
+// bindOnce returns args without the values of the constant columns in all rows but the first. A
+// compare-and-swap has them in front. The result is valid until the next call.
+func (c *connection) bindOnce(b *engine.BulkStmt, args []any, constant uint64) []any {
+	width := b.Width()
+	c.bound = c.bound[:0]
+	for i, v := range args[:width] {
+		if constant&(1<<i) != 0 || !b.CompareAndSwap {
+			c.bound = append(c.bound, v)
+		}
+	}
+	rest := args
+	if !b.CompareAndSwap {
+		rest = args[width:]
+	}
+	for i, v := range rest {
+		if constant&(1<<(i%width)) == 0 {
+			c.bound = append(c.bound, v)
+		}
+	}
+	return c.bound
 }
 
 // BulkText returns the text of b for so many rows.
-func BulkText(b *engine.BulkStmt, rows int) string {
-	row := "(" + strings.TrimSuffix(strings.Repeat("?,", b.Width()), ",") + ")"
-	values := strings.TrimSuffix(strings.Repeat(row+",", rows), ",")
-	switch {
-	case !b.CompareAndSwap:
-		columns := strings.Join(b.Columns, ", ")
-		return fmt.Sprintf("INSERT INTO %s (%s) VALUES %s%s", b.Table, columns, values, b.OnConflict)
-	case rows == 1:
-		return fmt.Sprintf("UPDATE %s SET %s WHERE %s = ?1 AND %s = ?2",
-			b.Table, setClause(b, "?%d"), b.Columns[0], b.Columns[1])
+func BulkText(b *engine.BulkStmt, rows int) string { return bulkText(b, rows, 0) }
+
+// bulkText returns the text of b for so many rows, in which the constant columns are bound once.
+func bulkText(b *engine.BulkStmt, rows int, constant uint64) string {
+	if b.CompareAndSwap {
+		return updateText(b, rows, constant)
 	}
-	return fmt.Sprintf("UPDATE %[1]s SET %[2]s FROM (VALUES %[3]s) AS v "+
-		"WHERE %[1]s.%[4]s = v.column1 AND %[1]s.%[5]s = v.column2",
-		b.Table, setClause(b, "v.column%d"), values, b.Columns[0], b.Columns[1])
+	later := make([]string, b.Width()) // rows than the first
+	for i := range later {
+		later[i] = "?"
+		if constant&(1<<i) != 0 {
+			later[i] = fmt.Sprintf("?%d", i+1)
+		}
+	}
+	return fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)%s%s", b.Table, strings.Join(b.Columns, ", "),
+		placeholders(b.Width()), strings.Repeat(",("+strings.Join(later, ",")+")", rows-1), b.OnConflict)
 }
 
-// setClause lists what a compare-and-swap sets; value is the format of the value with a given number.
-func setClause(b *engine.BulkStmt, value string) string {
+func placeholders(n int) string { return strings.TrimSuffix(strings.Repeat("?,", n), ",") }
+
+// updateText is bulkText for a compare-and-swap.
+func updateText(b *engine.BulkStmt, rows int, constant uint64) string {
 	var set []string
+	width := 2 // of the rows
 	for i, name := range b.Columns[2:] {
-		set = append(set, name+" = "+fmt.Sprintf(value, i+3))
+		value := "?"
+		switch {
+		case rows == 1:
+			value = fmt.Sprintf("?%d", i+3)
+		case constant&(1<<(i+2)) == 0:
+			width++
+			value = fmt.Sprintf("v.column%d", width)
+		}
+		set = append(set, name+" = "+value)
 	}
-	return strings.Join(set, ", ")
+	if rows == 1 {
+		return fmt.Sprintf("UPDATE %s SET %s WHERE %s = ?1 AND %s = ?2",
+			b.Table, strings.Join(set, ", "), b.Columns[0], b.Columns[1])
+	}
+	values := strings.TrimSuffix(strings.Repeat("("+placeholders(width)+"),", rows), ",")
+	return fmt.Sprintf("UPDATE %[1]s SET %[2]s FROM (VALUES %[3]s) AS v "+
+		"WHERE %[1]s.%[4]s = v.column1 AND %[1]s.%[5]s = v.column2",
+		b.Table, strings.Join(set, ", "), values, b.Columns[0], b.Columns[1])
 }
 
 // PutRows sends statements of the sizes that there are.
@@ -66,7 +148,7 @@ func (c *connection) PutRows(b *engine.BulkStmt, rows int, args []any) error {
 			size--
 		}
 		n := b.Width() * bulkSizes[size]
-		changed, err := c.Run(c.bulkText(b, size), args[:n])
+		changed, err := c.Run(c.bulk(b, size, args[:n]))
 		if err != nil {
 			return err
 		}

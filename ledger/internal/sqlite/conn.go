@@ -27,6 +27,7 @@ type connection struct {
 	args   []driver.NamedValue // of the statement that is being started
 
 	bulkTexts map[bulkKey]string
+	bound     []any // what bindOnce returned
 }
 
 // statement is a prepared statement, and the rows of the query that it runs.
