@@ -45,6 +45,8 @@ func serveVerb(p *program) cli.Verb {
 			&cli.StringFlag{Name: "tls-cert", Usage: "encrypt with the certificate in `FILE`, in PEM; then other " +
 				"hosts may reach it"},
 			&cli.StringFlag{Name: "tls-key", Usage: "the key of --tls-cert is in `FILE`"},
+			&cli.StringFlag{Name: "client-ca", Usage: "clients may present a certificate that one in `FILE` " +
+				"signed, in place of a token"},
 			&cli.StringFlag{Name: "behind-proxy", Usage: "a proxy on this host ends TLS, and browsers know the " +
 				"server as `URL`"},
 			&cli.StringFlag{Name: "path-prefix", Usage: "the path of every address begins with `PREFIX`, as in /jobs"},
@@ -62,6 +64,8 @@ func serveVerb(p *program) cli.Verb {
 			{"jobledger serve --import bad-night.zip", "a night of another host, to go through it"},
 			{"jobledger serve --listen :8443 --tls-cert server.pem --tls-key server.key",
 				"for other hosts; the files are read again when they change"},
+			{"jobledger serve --listen :8443 --tls-cert server.pem --tls-key server.key --client-ca ca.pem",
+				"programs may have certificates in place of tokens"},
 			{"jobledger serve --listen 127.0.0.1:8080 --behind-proxy https://jobs.example.com",
 				"behind nginx or Caddy on this host"},
 			{"jobledger serve --listen 127.0.0.1:8080 --behind-proxy https://tools.example.com/jobs",
@@ -130,8 +134,15 @@ func (p *program) listen(c *cli.Context, config *web.Config) (l net.Listener, er
 		return nil, cli.Usagef("--behind-proxy and --tls-cert exclude each other: the proxy ends TLS")
 	case (cert == "") != (key == ""):
 		return nil, cli.Usagef("one of --tls-cert and --tls-key needs the other")
+	case cert == "" && c.IsSet("client-ca"):
+		return nil, cli.Usagef("--client-ca is for --tls-cert: without TLS there are no certificates")
 	case cert == "":
 		return door.Listen(c.Context, address)
+	}
+	if file := c.String("client-ca"); file != "" {
+		if config.ClientCA, err = door.LoadClientCA(file, p.Message); err != nil {
+			return nil, err
+		}
 	}
 	if config.Certificate, err = door.LoadCertificate(cert, key, p.Message); err != nil {
 		return nil, err

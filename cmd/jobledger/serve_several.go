@@ -15,7 +15,8 @@ import (
 // serveSeveral serves each of the ledgers that --ledger names, at the address of --listen and the ports after
 // that; where its port is 0, at free ones. It ends when one of them does.
 func (p *program) serveSeveral(c *cli.Context) error {
-	for _, name := range []string{"import", "tls-cert", "behind-proxy", "path-prefix", "access", "webhooks"} {
+	for _, name := range []string{"import", "tls-cert", "client-ca", "behind-proxy", "path-prefix", "access",
+		"webhooks"} {
 		if c.IsSet(name) {
 			return cli.Usagef("--ledger and --%s exclude each other", name)
 		}

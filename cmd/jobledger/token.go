@@ -37,6 +37,8 @@ func tokenVerb(p *program) cli.Verb {
 		Flags: []cli.Flag{
 			cli.ListFlag("scope", "create: what it permits: `SCOPE`; may be repeated"),
 			cli.ListFlag("queue", "create: for `QUEUE`; may be repeated", "q"),
+			&cli.BoolFlag{Name: "certificate", Usage: "create: for a client certificate whose common name is NAME; " +
+				"no token is printed"},
 			cli.DurationFlag("expires", "create: it ends in `D`", "", time.Minute, maxTokenLife, false),
 			accessFlag(),
 		},
@@ -44,6 +46,8 @@ func tokenVerb(p *program) cli.Verb {
 			{"jobledger token create web --scope enqueue --queue mail --queue 'img-*' --expires 90d >web.token",
 				"for a producer; the file has the token"},
 			{"jobledger token create build7 --scope work --queue '*'", "for the workers of a host"},
+			{"jobledger token create build8 --scope work --queue '*' --certificate",
+				"for a host with a certificate for build8, with 'serve --client-ca'"},
 			{"jobledger token revoke web", "it is refused from now on"},
 		},
 		Complete: map[string][]string{"": {"create", "list", "revoke"}, "scope": scopes},
@@ -81,7 +85,7 @@ func (p *program) token(c *cli.Context) error {
 	}
 	action, name := c.Args().First(), c.Args().Get(1)
 	create := action == "create"
-	for _, flag := range []string{"scope", "queue", "expires"} {
+	for _, flag := range []string{"scope", "queue", "expires", "certificate"} {
 		if c.IsSet(flag) && !create {
 			return cli.Usagef("--%s is for create", flag)
 		}
@@ -123,6 +127,9 @@ func (p *program) createToken(c *cli.Context, path, name string) error {
 	token, g, err := access.Create(path, request, p.Now())
 	if err != nil {
 		return err
+	}
+	if c.Bool("certificate") {
+		token = "" // it is never used
 	}
 	return p.printGrant(g, token)
 }

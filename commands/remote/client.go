@@ -2,8 +2,6 @@ package remote
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -16,7 +14,6 @@ import (
 	"time"
 
 	"jobledger/commands"
-	"jobledger/ledger/ownerfile"
 )
 
 // Config says where the server is, and who asks.
@@ -27,7 +24,12 @@ type Config struct {
 	// it. Both may be "" on a Unix socket, where the system says who asks.
 	Token, TokenFile string
 
-	CA       string        // a file with certificates that sign the server's, in PEM; "": those of the system
+	CA string // a file with certificates that sign the server's, in PEM; "": those of the system
+
+	// ClientCert and ClientKey are files with a certificate and its key, in PEM, for a server that takes one in
+	// place of a token, or asks for both. They are read again for each connection.
+	ClientCert, ClientKey string
+
 	Patience time.Duration // how long a request is sent again without an answer; default 10 s
 }
 
@@ -36,6 +38,8 @@ type Client struct {
 	base     string // without a slash at the end
 	http     *http.Client
 	patience time.Duration
+
+	certified bool // there is a client certificate
 
 	mu    sync.Mutex
 	token string
@@ -58,16 +62,8 @@ func New(c Config) (*Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, 512
 	transport.IdleConnTimeout = 90 * time.Second
-	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
-	if c.CA != "" {
-		pem, err := os.ReadFile(c.CA)
-		if err != nil {
-			return nil, err
-		}
-		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
-		if !transport.TLSClientConfig.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, &commands.InvalidError{Field: "ca", Got: c.CA, Allowed: "a file with certificates in PEM"}
-		}
+	if transport.TLSClientConfig, err = c.tls(strings.HasPrefix(base, "https:")); err != nil {
+		return nil, err
 	}
 	if socket != "" {
 		transport.Proxy = nil
@@ -76,7 +72,7 @@ func New(c Config) (*Client, error) {
 		}
 	}
 	client := &Client{base: base, token: c.Token, file: c.TokenFile, patience: c.Patience,
-		done: make(chan struct{}),
+		certified: c.ClientCert != "", done: make(chan struct{}),
 		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse // a token goes to no other address
 		}}}
@@ -148,10 +144,8 @@ func (c *Client) readToken() error {
 	if err != nil {
 		return err
 	}
-	if ownerfile.OpenToOthers(info) {
-		return &commands.InvalidError{Field: "token file", Got: fmt.Sprintf(
-			"%s, which lets other users in (mode %04o)", c.file, info.Mode().Perm()),
-			Allowed: "a file of its owner alone: chmod 600 it"}
+	if err := checkSecret("token file", c.file, info); err != nil {
+		return err
 	}
 	if info.Size() > maxToken {
 		return &commands.InvalidError{Field: "token file", Got: fmt.Sprintf("of %d bytes", info.Size()),

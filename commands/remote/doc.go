@@ -15,7 +15,8 @@
 //
 // Who acts is what the server says of the token; the actor of a call is not sent.
 //
-// Files in reading order: client.go (what is where), send.go (one request), enqueue.go, group.go (calls that
-// share a request), claims.go (turns of a worker), lost.go (claims without an answer), wait.go (being woken).
+// Files in reading order: client.go (what is where), tls.go (certificates), send.go (one request),
+// enqueue.go, group.go (calls that share a request), claims.go (turns of a worker), lost.go (claims without
+// an answer), wait.go (being woken).
 // Package wire has the JSON.
 package remote

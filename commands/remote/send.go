@@ -64,6 +64,10 @@ func (c *Client) send(ctx context.Context, r request, out any) (found bool, err 
 				continue
 			}
 			return false, err
+		case answered && problem.Status == http.StatusUnauthorized && c.certified && !reread:
+			reread = true // as after the certificate expired: the next connection reads it again
+			c.http.CloseIdleConnections()
+			continue
 		case answered && !problem.Temporary():
 			return false, err
 		case ctx.Err() != nil:

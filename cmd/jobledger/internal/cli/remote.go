@@ -17,12 +17,17 @@ func RemoteFlags() []Flag {
 			EnvVars: []string{"JOBLEDGER_API_TOKEN_FILE"}},
 		&StringFlag{Name: "ca", Usage: "trust the certificates in `FILE` for --url, not those of the system",
 			EnvVars: []string{"JOBLEDGER_CA"}},
+		&StringFlag{Name: "client-cert", Usage: "the `FILE` with a certificate for --url, in place of a token",
+			EnvVars: []string{"JOBLEDGER_CLIENT_CERT"}},
+		&StringFlag{Name: "client-key", Usage: "the `FILE`, of mode 0600, with the key of --client-cert",
+			EnvVars: []string{"JOBLEDGER_CLIENT_KEY"}},
 	}
 }
 
 // AboutRemote is the paragraph about [RemoteFlags] in the help of a verb.
 const AboutRemote = "\nWith --url or JOBLEDGER_URL the ledger is that of a server, here or elsewhere; the " +
-	"token is in --api-token-file or JOBLEDGER_API_TOKEN. See 'jobledger help http'."
+	"token is in --api-token-file or JOBLEDGER_API_TOKEN, or --client-cert is in its place. See " +
+	"'jobledger help http'."
 
 // Remote returns a client of the server of --url, which the caller closes; nil: the ledger of --db is
 // meant. A --db on the line is meant where only the environment names a server.
@@ -31,7 +36,8 @@ func (p *Program) Remote(c *Context) (*remote.Client, error) {
 	if url == "" {
 		return nil, nil
 	}
-	config := remote.Config{URL: url, TokenFile: c.String("api-token-file"), CA: c.String("ca")}
+	config := remote.Config{URL: url, TokenFile: c.String("api-token-file"), CA: c.String("ca"),
+		ClientCert: c.String("client-cert"), ClientKey: c.String("client-key")}
 	if config.TokenFile == "" {
 		config.Token = os.Getenv("JOBLEDGER_API_TOKEN")
 	}
@@ -58,7 +64,8 @@ func (p *Program) CheckRemote(c *Context) error {
 func (p *Program) RemoteEnvironment(c *Context) (url string, also []string) {
 	url = p.remoteURL(c)
 	for name, value := range map[string]string{"JOBLEDGER_API_TOKEN_FILE": c.String("api-token-file"),
-		"JOBLEDGER_CA": c.String("ca")} {
+		"JOBLEDGER_CA": c.String("ca"), "JOBLEDGER_CLIENT_CERT": c.String("client-cert"),
+		"JOBLEDGER_CLIENT_KEY": c.String("client-key")} {
 		if absolute, err := filepath.Abs(value); value != "" && err == nil {
 			also = append(also, name+"="+absolute)
 		}

@@ -49,6 +49,7 @@ type Config struct {
 	Owner    string // the user who runs the server, as an actor: cli:ada@build7
 
 	Certificate *door.Certificate // for TLS; nil: none
+	ClientCA    *door.ClientCA    // signs certificates of clients, in place of tokens; nil: none
 	Proxy       *door.Proxy       // in front of the server; nil: none
 	Prefix      door.Prefix       // of the path of every address
 	Hosts       []string          // what requests may name as their host, besides the address of the listener
@@ -93,7 +94,7 @@ func New(c Config) *Server {
 	pages := &page.Pages{Tables: c.Tables, Name: c.Name}
 	s.door = door.New(door.Config{Store: c.Store, Now: c.Now, Owner: c.Owner, ReadOnly: c.ReadOnly,
 		Announce: c.Announce, Report: c.Report, ShowProblem: pages.ShowProblem, Hosts: c.Hosts,
-		Certificate: c.Certificate, Proxy: c.Proxy, Prefix: c.Prefix,
+		Certificate: c.Certificate, ClientCA: c.ClientCA, Proxy: c.Proxy, Prefix: c.Prefix,
 		Keys: &access.Keys{Path: c.Access}, Rate: c.Rate, AskTimeout: c.Times.Ask})
 	s.api = api.New(api.Config{Store: c.Store, Door: s.door, Follower: s.follower,
 		Moments: new(view.Moments), Figures: new(view.Now), Verifier: s.verifier, Ask: c.Ask, Now: c.Now,

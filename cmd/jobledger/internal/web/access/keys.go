@@ -20,6 +20,7 @@ type Keys struct {
 	mu    sync.Mutex
 	stamp stamp
 	byID  map[string]*entry
+	named map[string]*entry // the newest of each name: of those, only it may be in force
 }
 
 // stamp is how one state of a file differs from another.
@@ -46,6 +47,26 @@ func (k *Keys) Find(token string, now time.Time) (Grant, error) {
 	if subtle.ConstantTimeCompare(digest[:], want[:]) != 1 || !ok || !cut || e == nil || !e.InForce(now) {
 		return Grant{}, ErrBad
 	}
+	return k.used(e, now), nil
+}
+
+// Named returns the grant of this name, for one who has proved in another way than with its token to be meant
+// by it: ErrBad if there is none that is in force at now.
+func (k *Keys) Named(name string, now time.Time) (Grant, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err := k.refresh(); err != nil {
+		return Grant{}, err
+	}
+	e := k.named[name]
+	if e == nil || !e.InForce(now) {
+		return Grant{}, ErrBad
+	}
+	return k.used(e, now), nil
+}
+
+// used takes in that e is used at now, and returns it.
+func (k *Keys) used(e *entry, now time.Time) Grant {
 	if day := now.UTC().Format(time.DateOnly); day > e.Used {
 		e.Used = day
 		// A disk without room is no reason to refuse: the day is written the next time.
@@ -53,7 +74,7 @@ func (k *Keys) Find(token string, now time.Time) (Grant, error) {
 			e.Used = ""
 		}
 	}
-	return e.Grant, nil
+	return e.Grant
 }
 
 func (k *Keys) refresh() error {
@@ -62,7 +83,7 @@ func (k *Keys) refresh() error {
 	}
 	info, err := os.Stat(k.Path)
 	if errors.Is(err, os.ErrNotExist) {
-		k.byID, k.stamp = nil, stamp{}
+		k.byID, k.named, k.stamp = nil, nil, stamp{}
 		return nil
 	}
 	if err != nil {
@@ -76,9 +97,10 @@ func (k *Keys) refresh() error {
 	if err != nil {
 		return err
 	}
-	k.stamp, k.byID = now, make(map[string]*entry, len(all))
+	k.stamp, k.byID, k.named = now, make(map[string]*entry, len(all)), make(map[string]*entry, len(all))
 	for _, e := range all {
 		k.byID[e.ID] = e
+		k.named[e.Name] = e
 	}
 	return nil
 }

@@ -29,14 +29,24 @@ func (d *Door) bearer(r *http.Request) (Caller, error) {
 		d.limits.Bad(address, d.Now())
 		return Caller{}, errToken
 	case err != nil:
-		d.Report("tokens: %v", err)
-		return Caller{}, Refusal(http.StatusServiceUnavailable, "busy", "the tokens cannot be read now")
+		return Caller{}, d.unreadable(err)
 	}
-	c := Caller{Grant: g, Actor: "http:" + g.Name}
+	return granted(g, "http:"+g.Name), nil
+}
+
+// unreadable is the answer where the file of tokens cannot be read, because of err.
+func (d *Door) unreadable(err error) error {
+	d.Report("tokens: %v", err)
+	return Refusal(http.StatusServiceUnavailable, "busy", "the tokens cannot be read now")
+}
+
+// granted is the caller with the grant g.
+func granted(g access.Grant, actor string) Caller {
+	c := Caller{Grant: g, Actor: actor}
 	for _, scope := range g.Scopes {
 		c.Rights |= rightOf[scope]
 	}
-	return c, nil
+	return c
 }
 
 // addressOf is the address that r came from, without the port; "unix" for a Unix socket.

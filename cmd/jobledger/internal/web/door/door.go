@@ -30,6 +30,7 @@ type Config struct {
 	ReadOnly    bool         // a user who needs no token may change nothing
 	Owner       string       // the actor of the user who runs the server, as events name it
 	Certificate *Certificate // for TLS; nil: there is none
+	ClientCA    *ClientCA    // signs certificates of clients, with a Certificate; nil: they need none
 	Proxy       *Proxy       // in front of the server; nil: there is none
 	Prefix      Prefix       // of the path of every address
 	Hosts       []string     // what requests may name as their host, besides the address of the listener
@@ -209,11 +210,15 @@ func CallerOf(ctx context.Context) Caller {
 }
 
 // Caller returns who made r, or why that is not known: an error of its credential, or nil where there is
-// none. A request with a token has no other credential: its cookie is not looked at.
+// none. A request with a token has no other credential: neither its client's certificate nor its cookie is
+// looked at. Where the client has a certificate, the cookie is not.
 func (d *Door) Caller(r *http.Request) (c Caller, ok bool, err error) {
 	switch {
 	case r.Header["Authorization"] != nil:
 		c, err = d.bearer(r)
+		return c, err == nil, err
+	case d.ClientCA != nil && r.TLS != nil && len(r.TLS.PeerCertificates) > 0:
+		c, err = d.certified(r)
 		return c, err == nil, err
 	case r.Context().Value(ownKey{}) != nil:
 		return d.everything(Caller{Actor: d.Owner, Rights: owned | Enqueue | Work}), true, nil

@@ -124,6 +124,9 @@ func (d *Door) serveRoute(rt Route) http.Handler {
 		switch {
 		case rt.Needs == None:
 		case err != nil:
+			if r.Header["Authorization"] == nil { // a client that has another certificate by now connects again
+				w.Header().Set("Connection", "close")
+			}
 			WriteProblem(w, d.ProblemOf(err))
 			return
 		case !known && rt.Page:
@@ -131,7 +134,7 @@ func (d *Door) serveRoute(rt Route) http.Handler {
 			return
 		case !known:
 			WriteProblem(w, Refusal(http.StatusUnauthorized, "unauthenticated",
-				"this needs a token, a session, which a login link begins, or the Unix socket"))
+				d.wanted()))
 			return
 		case caller.ID != "" && !d.limits.Allow(caller.ID, d.Rate, d.Now()):
 			WriteProblem(w, Refusal(http.StatusTooManyRequests, "rate", "too many requests with this token"))
@@ -170,6 +173,15 @@ func (d *Door) serveRoute(rt Route) http.Handler {
 			whole.finish(r)
 		}
 	})
+}
+
+// wanted says which credentials there are.
+func (d *Door) wanted() string {
+	if d.ClientCA != nil {
+		return "this needs a token, a client certificate, of which there is none, or a session, which a login " +
+			"link begins"
+	}
+	return "this needs a token, a session, which a login link begins, or the Unix socket"
 }
 
 // errUnanswered means that a request ended before its answer. It may still be read, by a client that closed

@@ -2,6 +2,7 @@ package door
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"os"
@@ -16,8 +17,12 @@ type peer struct {
 	known bool
 }
 
-// WithPeer puts the peer of a connection into the context of its requests.
+// WithPeer puts the peer of a connection into the context of its requests, and of an encrypted one what was
+// found out about the client's certificate.
 func WithPeer(ctx context.Context, conn net.Conn) context.Context {
+	if _, encrypted := conn.(*tls.Conn); encrypted {
+		return context.WithValue(ctx, checkedKey{}, new(checked))
+	}
 	if c, ok := conn.(*limitedConn); ok {
 		conn = c.Conn
 	}

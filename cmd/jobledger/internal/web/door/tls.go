@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,48 +20,29 @@ import (
 // Certificate is a certificate with its key, in two files of PEM, which are read again when they change. It
 // is safe for concurrent use.
 type Certificate struct {
+	files
 	cert, key string
-	report    func(format string, args ...any)
-
-	mu      sync.Mutex
-	looked  time.Time
-	changed [2]time.Time
-	now     *tls.Certificate
+	now       *tls.Certificate
 }
-
-// lookEvery is how often the files are looked at.
-const lookEvery = time.Second
 
 // LoadCertificate reads the two files.
 func LoadCertificate(cert, key string, report func(format string, args ...any)) (*Certificate, error) {
-	c := &Certificate{cert: cert, key: key, report: report}
-	if err := c.load(); err != nil {
+	c := &Certificate{files: files{names: []string{cert, key}, report: report}, cert: cert, key: key}
+	if err := c.read(c.load); err != nil {
 		return nil, cli.Exitf(cli.ExitUsage, "--tls-cert and --tls-key: %w", err)
 	}
 	return c, nil
 }
 
 func (c *Certificate) load() error {
-	var changed [2]time.Time
-	for i, name := range []string{c.cert, c.key} {
-		info, err := os.Stat(name)
-		if err != nil {
-			return err
-		}
-		changed[i] = info.ModTime()
-	}
-	if c.now != nil && changed == c.changed {
-		return nil
-	}
 	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
 	if err == nil && pair.Leaf == nil {
 		pair.Leaf, err = x509.ParseCertificate(pair.Certificate[0])
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		c.now = &pair
 	}
-	c.now, c.changed = &pair, changed
-	return nil
+	return err
 }
 
 // current is the certificate that is in the files. Where they cannot be read, as between the writing of the
@@ -68,13 +50,53 @@ func (c *Certificate) load() error {
 func (c *Certificate) current() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := time.Now(); now.Sub(c.looked) >= lookEvery {
-		c.looked = now
-		if err := c.load(); err != nil {
-			c.report("the certificate cannot be read again: %v", err)
-		}
-	}
+	c.refresh("the certificate", c.load)
 	return c.now
+}
+
+// files are read again when one of them changes. Their lock is that of what was read, too.
+type files struct {
+	names  []string
+	report func(format string, args ...any)
+
+	mu      sync.Mutex
+	looked  time.Time
+	changed []time.Time
+}
+
+// lookEvery is how often the files are looked at.
+const lookEvery = time.Second
+
+// read has load read the files, where they have changed.
+func (f *files) read(load func() error) error {
+	changed := make([]time.Time, len(f.names))
+	for i, name := range f.names {
+		info, err := os.Stat(name)
+		if err != nil {
+			return err
+		}
+		changed[i] = info.ModTime()
+	}
+	if slices.EqualFunc(changed, f.changed, time.Time.Equal) {
+		return nil
+	}
+	if err := load(); err != nil {
+		return err
+	}
+	f.changed = changed
+	return nil
+}
+
+// refresh is read, once in a while. Where it goes wrong, what was read before stays.
+func (f *files) refresh(what string, load func() error) {
+	now := time.Now()
+	if now.Sub(f.looked) < lookEvery {
+		return
+	}
+	f.looked = now
+	if err := f.read(load); err != nil {
+		f.report("%s cannot be read again: %v", what, err)
+	}
 }
 
 // config is TLS 1.3 with the certificate.
@@ -195,6 +217,9 @@ func (d *Door) ServeOn(h *http.Server, l net.Listener) error {
 		return h.Serve(l)
 	}
 	h.TLSConfig = d.Certificate.config()
+	if d.ClientCA != nil {
+		d.ClientCA.ask(h.TLSConfig)
+	}
 	return h.ServeTLS(l, "", "")
 }
 
