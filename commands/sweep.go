@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"jobledger/commands/internal/sweep"
@@ -25,8 +26,8 @@ type Sweeper struct {
 	// what is left is sealed once there is less to do.
 	SealStep int
 
-	// Also is called at the end of each sweep, such as for an archive policy; nil: nothing. A sweep lasts until
-	// it returns, so it does its work in small steps.
+	// Also is called at the end of each Sweep, such as for an archive policy; nil: nothing. Run calls it in a
+	// goroutine of its own, so that no job waits for it to be taken back.
 	Also func(context.Context) error
 
 	sweeper sweep.Sweeper
@@ -55,11 +56,15 @@ func (reclaim) name() string { return "reclaim" }
 // long read let grow. Jobs that cannot be reclaimed, because the ledger is damaged there, are left alone and
 // named in the error; the report is valid for the others.
 func (w *Sweeper) Sweep(ctx context.Context) (SweepReport, error) {
+	return w.sweep(ctx, w.Also)
+}
+
+func (w *Sweeper) sweep(ctx context.Context, also func(context.Context) error) (SweepReport, error) {
 	if err := CheckActor(w.Actor); err != nil {
 		return SweepReport{}, err
 	}
 	report, err := w.sweeper.Sweep(ctx, sweep.Options{Store: w.Service.Store, Actor: w.Actor, Batch: w.Batch,
-		Pause: w.Pause, Grace: w.Grace, SealStep: w.SealStep, Also: w.Also,
+		Pause: w.Pause, Grace: w.Grace, SealStep: w.SealStep, Also: also,
 		Reclaim: w.reclaim, StoreFailed: StoreFailed})
 	return SweepReport(report), err
 }
@@ -76,10 +81,16 @@ func (w *Sweeper) reclaim(ctx context.Context, tx *ledger.Tx, l projection.Lease
 }
 
 // Run sweeps at once and then after every interval, or sooner if a grace period ends, until ctx is done. It
-// calls report after each sweep.
+// calls report after each sweep, and for an error of Also. When it returns, Also has returned too.
 func (w *Sweeper) Run(ctx context.Context, every time.Duration, report func(SweepReport, error)) {
+	failed := make(chan error)
+	if w.Also != nil {
+		var also sync.WaitGroup
+		also.Go(func() { w.runAlso(ctx, every, failed) })
+		defer also.Wait()
+	}
 	for {
-		r, err := w.Sweep(ctx)
+		r, err := w.sweep(ctx, nil)
 		if ctx.Err() != nil && len(r.Reclaimed) == 0 {
 			return
 		}
@@ -88,10 +99,32 @@ func (w *Sweeper) Run(ctx context.Context, every time.Duration, report func(Swee
 		if r.Waiting > 0 {
 			wait = min(every, max(r.Wait, 100*time.Millisecond))
 		}
+		for next := time.After(wait); next != nil; {
+			select {
+			case <-ctx.Done():
+				return
+			case err := <-failed:
+				report(SweepReport{}, err)
+			case <-next:
+				next = nil
+			}
+		}
+	}
+}
+
+// runAlso calls Also at once and then after every interval, until ctx is done.
+func (w *Sweeper) runAlso(ctx context.Context, every time.Duration, failed chan<- error) {
+	for {
+		if err := w.Also(ctx); err != nil {
+			select {
+			case failed <- err:
+			case <-ctx.Done():
+			}
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(wait):
+		case <-time.After(every):
 		}
 	}
 }

@@ -9,10 +9,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/commands"
+	"jobledger/commands/archive"
+	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 )
 
@@ -86,4 +89,57 @@ func TestKilledWhileRemoving(t *testing.T) {
 		})
 	}
 	t.Logf("%d deaths", deaths)
+}
+
+// One that was stopped while another archived and removed a part of its range has lost a race, and no event:
+// it ends as in conflict, at whatever step it was.
+func TestArchiveOvertakenWhileStopped(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{"archive-sealed", "segment-written", "segment-checked", "segment-named"} {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.must(cli.ExitOK, invoke("init"))
+			const jobs = 300
+			r.ledger(db, func(store *ledger.Store) {
+				s := &commands.Service{Store: store}
+				for range jobs / 100 { // enqueued and cancelled soon after, so that whole jobs are in the first file
+					some := slices.Repeat([]commands.Enqueue{{Queue: "mail"}}, 100)
+					done, err := s.Enqueue(t.Context(), "cli:test", some...)
+					if err != nil {
+						t.Fatal(err)
+					}
+					ops := make([]commands.Op, len(done))
+					for i, j := range done {
+						ops[i] = commands.Op{Job: j.Job, Command: commands.Cancel{}}
+					}
+					if _, err := s.ApplyBatch(t.Context(), "cli:test", ops); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+			late := r.start(r.cmd(invoke("archive", "--older-than", "0s").dyingAt(step + "=stop")))
+			r.wantStopped(late)
+			r.ledger(db, func(store *ledger.Store) {
+				s, dir := &commands.Service{Store: store}, store.Path()+archive.Suffix
+				o := archive.Options{Dir: dir, Actor: "cli:test"}
+				if _, err := archive.Close(t.Context(), s, 256, o); err != nil {
+					t.Fatal(err)
+				}
+				m := archive.Removal{Service: s, Dir: dir, Actor: "cli:test"}
+				if gone, err := m.All(t.Context(), nil); err != nil || gone.Jobs == 0 {
+					t.Fatalf("removed %+v, %v", gone, err)
+				}
+			})
+			late.signal(syscall.SIGCONT)
+			late.wantExit(cli.ExitConflict)
+			r.must(cli.ExitOK, invoke("archive", "--older-than", "0s"))
+			r.must(cli.ExitOK, invoke("archive", "check"))
+			r.must(cli.ExitOK, invoke("verify"))
+			lines := r.must(cli.ExitOK, invoke("events", "--json", "--limit", "10000", "--kind", "enqueued"))
+			if got := 1 + strings.Count(lines, "\n"); got != jobs {
+				t.Errorf("there are %d of %d jobs", got, jobs)
+			}
+		})
+	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/commands/archive"
+	"jobledger/commands/commandstest"
 	"jobledger/commands/load"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -289,6 +290,38 @@ func TestCloseAtOnceIsOnce(t *testing.T) {
 	files := check(t, s.Store, dir)
 	if won != 1 || len(files) != 1 || files[0].State != archive.Present {
 		t.Errorf("%d succeeded, %+v", won, files)
+	}
+	verify(t, s.Store)
+}
+
+// One that is overtaken by another, which archives less than its range and removes that, says so.
+func TestCloseOvertakenByAShorterSegment(t *testing.T) {
+	t.Parallel()
+	s, dir := ofNight(t, 1600), t.TempDir()
+	var once sync.Once
+	overtake := commandstest.BeforeWrite{Context: t.Context(), Act: func() {
+		once.Do(func() {
+			if _, err := archive.Close(t.Context(), s, 256, archive.Options{Dir: dir, Actor: actor}); err != nil {
+				t.Error(err)
+			}
+			m := archive.Removal{Service: s, Dir: dir, Actor: actor}
+			if gone, err := m.All(t.Context(), nil); err != nil || gone.Events == 0 {
+				t.Errorf("removed %+v, %v", gone, err)
+			}
+		})
+	}}
+	_, err := archive.Close(overtake, s, 1024, archive.Options{Dir: dir, Actor: actor})
+	if !errors.Is(err, commands.ErrConflict) {
+		t.Errorf("got %v", err)
+	}
+	verify(t, s.Store)
+	if _, err := archive.Close(t.Context(), s, 1024, archive.Options{Dir: dir, Actor: actor}); err != nil {
+		t.Error(err)
+	}
+	for _, f := range check(t, s.Store, dir) {
+		if f.State != archive.Present {
+			t.Errorf("%s is %s: %s", f.Path, f.State, f.Detail)
+		}
 	}
 	verify(t, s.Store)
 }

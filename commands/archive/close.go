@@ -60,7 +60,7 @@ func Close(ctx context.Context, s *commands.Service, hi int64, o Options) (done 
 		return done, err
 	}
 	if _, err := tree.Extend(ctx, s.Store, r.Hi, nil); err != nil {
-		return done, err
+		return done, overtaken(ctx, s.Store, r, err)
 	}
 	failpoint.Hit("archive-sealed")
 	var root proof.Hash
@@ -97,12 +97,13 @@ func next(ctx context.Context, store *ledger.Store, hi, most int64) (r segment.R
 	return r, err
 }
 
-// overtaken returns err, or ErrConflict if another process has archived the range meanwhile: it then removed
-// what was not named yet.
+// overtaken returns err, or ErrConflict if another process has archived events of the range meanwhile, even
+// fewer: it then removed what was not named yet, and events may have left the ledger.
 func overtaken(ctx context.Context, store *ledger.Store, r segment.Range, err error) error {
-	if _, next := next(ctx, store, r.Hi, r.Events()); errors.Is(next, ErrNothing) {
-		return fmt.Errorf("%w: another process has archived the events %d to %d meanwhile (%w)",
-			commands.ErrConflict, r.Lo+1, r.Hi, err)
+	now, readErr := next(ctx, store, r.Hi, r.Events())
+	if errors.Is(readErr, ErrNothing) || readErr == nil && now.Lo != r.Lo {
+		return fmt.Errorf("%w: another process has archived the events from %d on meanwhile (%w)",
+			commands.ErrConflict, r.Lo+1, err)
 	}
 	return err
 }

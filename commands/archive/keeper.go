@@ -48,8 +48,7 @@ type Keeper struct {
 	Logs    string        // the folder with the output of the jobs' commands; "": the policy cannot remove it
 	Every   time.Duration // how often it looks; default a minute
 	Events  int64         // that a file has at most, and at least unless they are a day late; default 65,536
-	// for how long a step removes jobs; default half a second
-	Time time.Duration
+	Time    time.Duration // for how long a step removes jobs; default 5s
 
 	looked  time.Time
 	swept   time.Time // when the last removal ended
@@ -60,7 +59,7 @@ type Keeper struct {
 const (
 	keeperEvery  = time.Minute
 	keeperEvents = 1 << 16
-	keeperTime   = time.Second / 2
+	keeperTime   = 5 * time.Second
 	keeperLate   = 24 * time.Hour // events that are so much older than they need be make a small file
 	keeperAgain  = time.Hour      // between two looks at all jobs, while nothing is archived
 )
@@ -138,7 +137,6 @@ func (k *Keeper) close(ctx context.Context) (closed bool, err error) {
 func (k *Keeper) remove(ctx context.Context) error {
 	end := time.Now().Add(orDefault(k.Time, keeperTime))
 	for k.removal != nil && time.Now().Before(end) {
-		began := time.Now()
 		_, more, err := k.removal.Step(ctx)
 		if err != nil {
 			k.removal = nil
@@ -146,9 +144,9 @@ func (k *Keeper) remove(ctx context.Context) error {
 		}
 		if !more {
 			k.removal, k.swept = nil, time.Now()
-			return shrink(ctx, k.Service.Store, end)
+			return shrink(ctx, newPace(k.Service.Store), end)
 		}
-		if err := k.removal.pace.pause(ctx, k.Service.Store, time.Since(began)); err != nil {
+		if err := k.removal.pace.pause(ctx); err != nil {
 			return err
 		}
 	}

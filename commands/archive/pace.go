@@ -7,73 +7,126 @@ import (
 	"jobledger/ledger"
 )
 
-// stepTime is for how long a step may keep others from writing, about. It is what the slowest of a hundred
-// claims takes longer than without.
-const stepTime = 2 * time.Millisecond
-
+// For how long a step may keep others from writing, about, with its commit. It is what the slowest of a
+// hundred claims takes longer than without.
 const (
-	fewest  = 25 // how much a step does at least, however long the steps before took
-	firstly = 32 // how much the first one does
+	stepTime       = 1200 * time.Microsecond
+	stepTimeServer = 2 * time.Millisecond // a step on a server has many round trips
 )
 
-// pace fits the size of steps to the time that they take: on a busy machine or a slow disk they are smaller.
-// The zero pace begins with small ones.
+const (
+	fewest  = 10 // how much a step does at least, however long the steps before took
+	firstly = 16 // how much the first one does
+)
+
+// othersFor is for how long steps make room for others after these were seen to write.
+const othersFor = time.Second
+
+// pace fits the size of steps to the time that they take, so that they are smaller on a busy machine or a
+// slow disk, and makes room for others between them.
 type pace struct {
-	most  int
-	steps int
+	store  *ledger.Store
+	server bool
+	most   int // what a step does
+	steps  int
+	lasts  time.Duration // for how long a step keeps others from writing, by the last few
+	tail   int64         // the last event after the last step
+	others time.Time     // when others were last seen to have written
+}
+
+func newPace(store *ledger.Store) *pace {
+	return &pace{store: store, server: ledger.IsServerAddress(store.DSN()), most: firstly, others: time.Now()}
 }
 
 // next returns how much the next step does, up to limit.
 func (p *pace) next(limit int) int {
-	if p.most == 0 {
-		p.most = firstly
-	}
 	p.most = min(max(p.most, fewest), limit)
 	return p.most
 }
 
-// took says for how long a step with so many jobs or pages kept others from writing.
-func (p *pace) took(n int, d time.Duration) {
+// fit takes in for how long a step that did so much kept others from writing. One that took long by chance,
+// as on a busy machine, makes the next ones half as large at most.
+func (p *pace) fit(n int, took time.Duration) {
+	if p.lasts == 0 {
+		p.lasts = took
+	}
+	p.lasts += (took - p.lasts) / 8
+	limit := stepTime
+	if p.server {
+		limit = stepTimeServer
+	}
 	switch {
-	case d > stepTime:
-		p.most = int(int64(n) * int64(stepTime) / int64(d))
-	case n >= p.most && d < stepTime/2:
+	case took > limit:
+		p.most = max(int(int64(n)*int64(limit)/int64(took)), n/2)
+	case n >= p.most && took < limit/2:
 		p.most = 2 * n
 	case n >= p.most:
 		p.most = n + n/8
 	}
 }
 
+// begin compares the last event before a step with that after the step before: others wrote what is between.
+func (p *pace) begin(tail int64) {
+	if tail != p.tail {
+		p.tail, p.others = tail, time.Now()
+	}
+}
+
 // write runs fn, which removes n jobs, in a transaction, and measures it from the begin of fn to the answer.
-func (p *pace) write(ctx context.Context, store *ledger.Store, n int, fn func(*ledger.Tx) error) error {
+func (p *pace) write(ctx context.Context, n int, fn func(*ledger.Tx) error) error {
 	var began time.Time
-	err := store.Write(ctx, func(tx *ledger.Tx) error {
-		began = time.Now()
-		return fn(tx)
+	var before, after int64
+	err := p.store.Write(ctx, func(tx *ledger.Tx) error {
+		began, before = time.Now(), tx.Next()-1
+		err := fn(tx)
+		after = tx.Next() - 1
+		return err
 	})
 	if err == nil {
-		p.took(n, time.Since(began))
+		p.fit(n, time.Since(began))
+		p.begin(before)
+		p.tail = after
 	}
 	return err
+}
+
+// free gives free pages of the file back in one step, and returns how many are left.
+func (p *pace) free(ctx context.Context, limit int) (left int64, err error) {
+	err = p.store.Read(ctx, func(tx *ledger.Tx) error {
+		tail, err := tx.Tail(ctx)
+		p.begin(tail)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	most, began := p.next(limit), time.Now()
+	left, err = p.store.FreePages(ctx, most)
+	p.fit(most, time.Since(began))
+	return left, err
 }
 
 // moveAfter is after how many steps what they changed is moved out of the -wal file: SQLite would have the
 // commit move it that comes to a thousand pages, which may be one of a worker.
 const moveAfter = 4
 
-// pause leaves the ledger to others, for as long as a step took.
-func (p *pace) pause(ctx context.Context, store *ledger.Store, d time.Duration) error {
+// pause leaves the ledger to others after a step: for twice as long as steps take, so that two of three
+// claims meet none, and on a server for as long. Where no other writes, it does not wait.
+func (p *pace) pause(ctx context.Context) error {
 	if p.steps++; p.steps%moveAfter == 0 {
-		if err := store.MoveWAL(ctx); err != nil {
+		if err := p.store.MoveWAL(ctx); err != nil {
 			return err
 		}
 	}
-	return pause(ctx, d)
-}
-
-// pause waits, for a second at most.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(min(d, time.Second))
+	d := min(p.lasts, time.Second)
+	switch {
+	case p.server:
+	case time.Since(p.others) > othersFor:
+		return ctx.Err()
+	default:
+		d *= 2
+	}
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -36,7 +36,7 @@ type Removal struct {
 
 	after    int64   // the last job that was looked at
 	found    []int64 // the jobs of the next steps
-	pace     pace    // how many of them a step removes
+	pace     *pace   // how many of them a step removes
 	segments []File
 	read     map[int64]bool // by Hi: segment files that were compared with the ledger
 }
@@ -59,11 +59,15 @@ func (m *Removal) rules(ctx context.Context, tx *ledger.Tx) (r past.Rules, err e
 	return r, nil
 }
 
-// Step removes up to 200 jobs, or as many as keep others from writing for some 2 ms, by the time that the
-// steps before took. more is false if there are no others, by what the ledger is now. Before it removes
-// anything, it reads each file with events of these jobs, once, and compares it with what the ledger says of
-// it. Errors: ErrMissing; segment.ErrDamaged.
+// Step removes up to 200 jobs, or as many as keep others from writing for little more than a millisecond, by
+// the time that the steps before took. more is false if there are no others, by what the ledger is now.
+// Before it removes anything, it compares the SHA-256 of each file with events of these jobs, once, with the
+// one that was recorded when the file had been compared with the events. Errors: ErrMissing;
+// segment.ErrDamaged.
 func (m *Removal) Step(ctx context.Context) (done event.Removed, more bool, err error) {
+	if m.pace == nil {
+		m.pace = newPace(m.Service.Store)
+	}
 	most := m.pace.next(removedAtOnce)
 	err = m.Service.Store.Read(ctx, func(tx *ledger.Tx) error {
 		if len(m.found) > most {
@@ -91,7 +95,7 @@ func (m *Removal) Step(ctx context.Context) (done event.Removed, more bool, err 
 	newest := m.segments[len(m.segments)-1]
 	more = len(m.found) > 0
 	var ids []event.JobID
-	err = m.pace.write(ctx, m.Service.Store, len(ns), func(tx *ledger.Tx) error {
+	err = m.pace.write(ctx, len(ns), func(tx *ledger.Tx) error {
 		r, err := m.rules(ctx, tx)
 		if err != nil {
 			return err
@@ -142,7 +146,8 @@ func (m *Removal) Count(ctx context.Context, hi int64) (jobs int64, err error) {
 	return jobs, err
 }
 
-// compare reads the file f and compares it with what the ledger says of it, unless that was done before.
+// compare compares the SHA-256 of the file f with that of the ledger, unless that was done before. What the
+// file holds was compared with the ledger's blocks before its SHA-256 was recorded.
 func (m *Removal) compare(f *File) error {
 	if m.read[f.Hi] {
 		return nil
@@ -151,11 +156,11 @@ func (m *Removal) compare(f *File) error {
 		return fmt.Errorf("%w: the events %d to %d are in %s, and stay in the ledger too", ErrMissing, f.Lo+1, f.Hi,
 			f.Path)
 	}
-	facts, _, err := segment.CheckFile(f.Path, f.Range())
+	sum, err := segment.Sum(f.Path)
 	if err != nil {
 		return err
 	}
-	if sum := fmt.Sprintf("%x", facts.SHA256); sum != f.SHA256 {
+	if sum := fmt.Sprintf("%x", sum); sum != f.SHA256 {
 		return fmt.Errorf("%w: %s has the SHA-256 %s, and the ledger names %s", segment.ErrDamaged, f.Path, sum,
 			f.SHA256)
 	}
@@ -166,16 +171,14 @@ func (m *Removal) compare(f *File) error {
 	return nil
 }
 
-// All removes everything that may leave, with a pause after each step that is as long as the step, at least.
-// It returns the sum of what it removed, and calls each, if that is not nil, after each step.
+// All removes everything that may leave, with a pause after each step while others write. It returns the sum
+// of what it removed, and calls each, if that is not nil, after each step.
 func (m *Removal) All(ctx context.Context, each func(event.Removed)) (sum event.Removed, err error) {
 	for more := true; more && err == nil; {
-		began := time.Now()
 		var done event.Removed
 		if done, more, err = m.Step(ctx); err != nil {
 			break
 		}
-		took := time.Since(began)
 		sum.Hi = max(sum.Hi, done.Hi)
 		sum.Jobs += done.Jobs
 		sum.Events += done.Events
@@ -187,7 +190,7 @@ func (m *Removal) All(ctx context.Context, each func(event.Removed)) (sum event.
 			each(done)
 		}
 		if more {
-			err = m.pace.pause(ctx, m.Service.Store, took)
+			err = m.pace.pause(ctx)
 		}
 	}
 	return sum, errors.Join(err, ctx.Err())
@@ -197,9 +200,9 @@ func (m *Removal) All(ctx context.Context, each func(event.Removed)) (sum event.
 const pagesAtOnce = 256
 
 // Shrink gives the free pages of the ledger's file back to the system, in short transactions with pauses as
-// long as these, and then shortens the -wal file. Where the file cannot shrink, it does nothing.
+// Removal has them, and then shortens the -wal file. Where the file cannot shrink, it does nothing.
 func Shrink(ctx context.Context, store *ledger.Store) error {
-	if err := shrink(ctx, store, time.Time{}); err != nil {
+	if err := shrink(ctx, newPace(store), time.Time{}); err != nil {
 		return err
 	}
 	_, err := store.TrimWAL(ctx)
@@ -207,22 +210,18 @@ func Shrink(ctx context.Context, store *ledger.Store) error {
 }
 
 // shrink gives free pages back until then; the zero time: all.
-func shrink(ctx context.Context, store *ledger.Store, until time.Time) error {
-	var steps pace
+func shrink(ctx context.Context, p *pace, until time.Time) error {
 	for before := int64(-1); until.IsZero() || time.Now().Before(until); {
-		began := time.Now()
-		most := steps.next(pagesAtOnce)
-		left, err := store.FreePages(ctx, most)
+		left, err := p.free(ctx, pagesAtOnce)
 		if err != nil {
 			return err
 		}
-		steps.took(most, time.Since(began))
 		failpoint.Hit("shrunk")
 		if left == 0 || left == before {
 			return nil
 		}
 		before = left
-		if err := steps.pause(ctx, store, time.Since(began)); err != nil {
+		if err := p.pause(ctx); err != nil {
 			return err
 		}
 	}

@@ -2,8 +2,10 @@ package segment
 
 import (
 	"bufio"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"os"
@@ -132,6 +134,20 @@ func CheckFile(path string, r Range) (f Facts, x *Index, err error) {
 		err = fmt.Errorf("%s: %w", path, err)
 	}
 	return f, x, err
+}
+
+// Sum returns the SHA-256 of the file at path.
+func Sum(path string) (sum [sha256.Size]byte, err error) {
+	file, err := os.Open(path) //#nosec G304 -- a file of the archive that the user named
+	if err != nil {
+		return sum, err
+	}
+	defer file.Close()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, file); err != nil {
+		return sum, err
+	}
+	return [sha256.Size]byte(hash.Sum(nil)), nil
 }
 
 // IndexName returns the name of the index of the segment file with this name or path.
