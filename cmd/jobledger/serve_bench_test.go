@@ -24,12 +24,16 @@ func BenchmarkServe(b *testing.B) {
 		"to": {g.end.UTC().Format(time.RFC3339)}}.Encode()
 	hour := url.Values{"from": {g.end.Add(-time.Hour).UTC().Format(time.RFC3339)},
 		"to": {g.end.UTC().Format(time.RFC3339)}}.Encode()
+	month := url.Values{"from": {g.end.Add(-30 * 24 * time.Hour).UTC().Format(time.RFC3339)},
+		"to": {g.end.UTC().Format(time.RFC3339)}}.Encode()
 	for _, c := range []struct{ name, path string }{
 		{"overview", "/"}, {"overview/past", "/?at=pos:500000"}, {"metrics", "/metrics"},
 		{"lanes/hour", "/api/v1/lanes?px=1200&" + hour}, {"lanes/day", "/api/v1/lanes?px=1200&" + day},
 		{"lanes/page", "/lanes?" + hour}, {"failures", "/failures?" + hour}, {"workers", "/workers"},
 		{"queue", "/queues/mail?" + hour}, {"diff", "/diff?" + hour}, {"jobs", "/jobs?limit=50"},
-		{"moments", "/api/v1/moments?px=1200"},
+		{"moments", "/api/v1/moments?px=1200"}, {"series/hour", "/api/v1/series?" + hour},
+		{"series/month", "/api/v1/series?" + month},
+		{"series/queue", "/api/v1/series?queue=mail&" + month},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			size := get(b, c.path)

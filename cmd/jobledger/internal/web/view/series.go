@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/report"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection/attempts"
+	"jobledger/projection/status"
 )
 
 // SeriesSteps is how many points [Series] have, unless the steps would be shorter than a second.
@@ -28,7 +28,7 @@ type Series struct {
 	RunP99    []float64 `json:"run_p99"`
 }
 
-// ReadSeries reads the series of the queue of s; "": of all queues.
+// ReadSeries reads the series of the queue of s; "": of all queues. It reads each event of the window once.
 func ReadSeries(ctx context.Context, tx *ledger.Tx, s Span) (*Series, error) {
 	step := max(time.Second, (s.length() / SeriesSteps).Round(time.Second))
 	n := int(math.Ceil(float64(s.length()) / float64(step)))
@@ -38,19 +38,35 @@ func ReadSeries(ctx context.Context, tx *ledger.Tx, s Span) (*Series, error) {
 	if s.To.Pos == 0 {
 		return out, nil
 	}
-	index := func(t time.Time) int { return min(max(int(t.Sub(s.From.At)/step), 0), n-1) }
-	claims, err := attempts.List(ctx, tx, attempts.Filter{From: s.From, To: s.To, Queue: s.Queue})
+	begun, err := out.begin(ctx, tx, s)
 	if err != nil {
 		return nil, err
 	}
 	runs := make([][]float64, n)
-	for _, a := range claims {
-		if a.Outcome == 0 || a.EndedAt.After(s.To.At) {
-			continue
+	query, args := seriesMoves+` WHERE`, []any(nil)
+	if s.Queue != "" {
+		query, args = seriesMoves+` CROSS JOIN events q WHERE q.pos = e.job AND q.data ->> 'queue' = ? AND`,
+			[]any{s.Queue}
+	}
+	rows, err := tx.Query(ctx, query+seriesWindow, append(args, s.From.Pos, s.To.Pos)...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var job, at int64
+		var kind event.Kind
+		var from, to event.State
+		if err := rows.Scan(&job, &kind, &from, &to, &at); err != nil {
+			return nil, err
 		}
-		i := index(a.EndedAt)
-		runs[i] = append(runs[i], a.EndedAt.Sub(a.ClaimedAt).Seconds())
-		switch a.Outcome {
+		when := event.FromMicros(at)
+		i := min(max(int(when.Sub(s.From.At)/step), 0), n-1)
+		out.Queued[i] += one(to == event.Queued) - one(from == event.Queued)
+		out.Held[i] += one(to.Held()) - one(from.Held())
+		switch kind {
+		case event.KindClaimed:
+			begun[job] = when
 		case event.KindSucceeded:
 			out.Succeeded[i]++
 		case event.KindFailed:
@@ -58,25 +74,61 @@ func ReadSeries(ctx context.Context, tx *ledger.Tx, s Span) (*Series, error) {
 		case event.KindReclaimed:
 			out.Lost[i]++
 		}
+		if from.Held() && !to.Held() {
+			if began, known := begun[job]; known {
+				runs[i] = append(runs[i], when.Sub(began).Seconds())
+				delete(begun, job)
+			}
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
 	}
 	for i, run := range runs {
+		if i > 0 {
+			out.Queued[i] += out.Queued[i-1]
+			out.Held[i] += out.Held[i-1]
+		}
 		if len(run) > 0 {
 			slices.Sort(run)
 			out.RunP50[i], out.RunP99[i] = run[len(run)/2], run[len(run)*99/100]
 		}
 	}
-	depths, err := report.Depth(ctx, tx, report.Window{After: s.From.Pos, Until: s.To.Pos, Now: s.To.At,
-		End: s.To.At, Queue: s.Queue, Every: step, Steps: s.From.At})
+	return out, nil
+}
+
+// seriesMoves reads what happened to jobs but heartbeats. A new job comes from no state.
+const seriesMoves = `SELECT e.job, e.kind, coalesce(e.from_state, 0), e.to_state, e.at FROM events e`
+
+const seriesWindow = ` e.pos > ? AND e.pos <= ? AND e.seq IS NOT NULL AND e.kind <> 3 ORDER BY e.pos`
+
+// begin adds the depth at the beginning of s to the first step, and returns when the claims that were live
+// then had begun, by job.
+func (out *Series) begin(ctx context.Context, tx *ledger.Tx, s Span) (map[int64]time.Time, error) {
+	begun := make(map[int64]time.Time)
+	if s.From.Pos == 0 {
+		return begun, nil
+	}
+	queues, err := status.QueuesAsOf(ctx, tx, s.From)
 	if err != nil {
 		return nil, err
 	}
-	for i := 0; i < len(depths); {
-		at := depths[i].Minute
-		var queued, held int64
-		for ; i < len(depths) && depths[i].Minute.Equal(at); i++ {
-			queued, held = queued+depths[i].Queued, held+depths[i].Held
+	for _, q := range queues {
+		if s.Queue == "" || s.Queue == q.Name {
+			out.Queued[0] += q.Jobs[event.Queued]
+			out.Held[0] += q.Jobs[event.ClaimedState] + q.Jobs[event.Running]
 		}
-		out.Queued[index(at)], out.Held[index(at)] = queued, held
 	}
-	return out, nil
+	live, err := attempts.List(ctx, tx, attempts.Filter{From: s.From, To: s.From, Queue: s.Queue})
+	for _, a := range live {
+		begun[a.N] = a.ClaimedAt
+	}
+	return begun, err
+}
+
+func one(is bool) int64 {
+	if is {
+		return 1
+	}
+	return 0
 }
