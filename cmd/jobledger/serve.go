@@ -40,6 +40,8 @@ func serveVerb(p *program) cli.Verb {
 				"what export wrote; it only reads"},
 			cli.ListFlag("ledger", "in place of --db, several: `NAME=DSN`; each has an address of its own, and "+
 				"all of them an overview"),
+			cli.ListFlag("peer", "on a Unix socket, what another user may do: `uid=ID:SCOPES@QUEUES`; may be "+
+				"repeated"),
 			accessFlag(),
 			webhooksFlag(),
 			&cli.StringFlag{Name: "tls-cert", Usage: "encrypt with the certificate in `FILE`, in PEM; then other " +
@@ -72,6 +74,8 @@ func serveVerb(p *program) cli.Verb {
 				"the same below a path, which the proxy leaves in requests"},
 			{"jobledger serve --listen unix:/run/user/1000/jobledger/http",
 				"for 'curl --unix-socket /run/user/1000/jobledger/http http://localhost/api/v1/status'"},
+			{"jobledger serve --listen unix:/run/jobledger/http --peer uid=1001:enqueue@mail",
+				"the user 1001 may enqueue mail there too"},
 		},
 		Exits: []int{cli.ExitNothing, cli.ExitBusy},
 		Run:   func(c *cli.Context) error { return p.serve(c) },
@@ -100,6 +104,9 @@ func (p *program) serve(c *cli.Context) error {
 	config.Webhooks = p.webhooksPath(c)
 	if config.ReadOnly = c.IsSet("import"); config.ReadOnly {
 		config.Access, config.Webhooks = "", ""
+		if c.IsSet("peer") {
+			return cli.Usagef("--import and --peer exclude each other")
+		}
 	}
 	listener, err := p.listen(c, &config)
 	if err != nil {
@@ -136,6 +143,13 @@ func (p *program) listen(c *cli.Context, config *web.Config) (l net.Listener, er
 		return nil, cli.Usagef("one of --tls-cert and --tls-key needs the other")
 	case cert == "" && c.IsSet("client-ca"):
 		return nil, cli.Usagef("--client-ca is for --tls-cert: without TLS there are no certificates")
+	case c.IsSet("peer") && cert != "":
+		return nil, cli.Usagef("--peer and --tls-cert exclude each other: a Unix socket needs no TLS")
+	case c.IsSet("peer"):
+		if config.Peers, err = door.ParsePeers(c.StringSlice("peer")); err != nil {
+			return nil, err
+		}
+		return door.ListenForPeers(c.Context, address)
 	case cert == "":
 		return door.Listen(c.Context, address)
 	}

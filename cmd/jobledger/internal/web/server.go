@@ -53,6 +53,7 @@ type Config struct {
 	Proxy       *door.Proxy       // in front of the server; nil: none
 	Prefix      door.Prefix       // of the path of every address
 	Hosts       []string          // what requests may name as their host, besides the address of the listener
+	Peers       door.Peers        // other users on a Unix socket
 	Access      string            // the file with the grants of tokens; "": there are none
 	Rate        float64           // requests a second of one token, on average; 0: the default
 	Webhooks    string            // the file with the webhooks; "": there are none
@@ -95,7 +96,7 @@ func New(c Config) *Server {
 	s.door = door.New(door.Config{Store: c.Store, Now: c.Now, Owner: c.Owner, ReadOnly: c.ReadOnly,
 		Announce: c.Announce, Report: c.Report, ShowProblem: pages.ShowProblem, Hosts: c.Hosts,
 		Certificate: c.Certificate, ClientCA: c.ClientCA, Proxy: c.Proxy, Prefix: c.Prefix,
-		Keys: &access.Keys{Path: c.Access}, Rate: c.Rate, AskTimeout: c.Times.Ask})
+		Peers: c.Peers, Keys: &access.Keys{Path: c.Access}, Rate: c.Rate, AskTimeout: c.Times.Ask})
 	s.api = api.New(api.Config{Store: c.Store, Door: s.door, Follower: s.follower,
 		Moments: new(view.Moments), Figures: new(view.Now), Verifier: s.verifier, Ask: c.Ask, Now: c.Now,
 		Report: c.Report})

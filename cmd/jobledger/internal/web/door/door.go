@@ -34,6 +34,7 @@ type Config struct {
 	Proxy       *Proxy       // in front of the server; nil: there is none
 	Prefix      Prefix       // of the path of every address
 	Hosts       []string     // what requests may name as their host, besides the address of the listener
+	Peers       Peers        // other users on a Unix socket
 	Keys        *access.Keys // finds the grants of tokens; nil: there are none
 	Rate        float64      // requests a second of one token, on average; 0: access.PerSecond
 
@@ -224,6 +225,9 @@ func (d *Door) Caller(r *http.Request) (c Caller, ok bool, err error) {
 		return d.everything(Caller{Actor: d.Owner, Rights: owned | Enqueue | Work}), true, nil
 	case samePeer(r):
 		return d.everything(Caller{Actor: "unix:" + d.owner(), Rights: owned | Enqueue | Work}), true, nil
+	}
+	if c, ok := d.peerOf(r); ok {
+		return c, true, nil
 	}
 	if key, ok := d.sessionOf(r); ok && d.sessions.holds(key, d.Now()) {
 		return d.everything(Caller{Actor: "http:" + d.owner(), Rights: owned}), true, nil
