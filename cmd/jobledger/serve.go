@@ -54,6 +54,8 @@ func serveVerb(p *program) cli.Verb {
 			&cli.StringFlag{Name: "path-prefix", Usage: "the path of every address begins with `PREFIX`, as in /jobs"},
 			&cli.BoolFlag{Name: "prefix-stripped", Usage: "a proxy removes the prefix from the path of requests"},
 			cli.ListFlag("from", "with --behind-proxy: its addresses are in `CIDR`; may be repeated"),
+			&cli.StringFlag{Name: "admin", Usage: "profiles of this process at `HOST:PORT`, for tokens with the " +
+				"scope admin"},
 			cli.WholeFlag("rate", "a token may make `N` requests a second, on average", access.PerSecond, 1, 1_000_000,
 				""),
 		},
@@ -112,12 +114,33 @@ func (p *program) serve(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	defer listener.Close() // where it is not served
+	admin := ""
+	if c.IsSet("admin") {
+		if config.Admin, err = listenAdmin(c, config.Access); err != nil {
+			return err
+		}
+		defer config.Admin.Close()
+		admin = config.Admin.Addr().String()
+	}
 	ctx = cli.UntilSignalled(ctx)
 	server := web.New(config)
-	if err := p.printAddress(listener.Addr().String()); err != nil {
+	if err := p.printAddress(listener.Addr().String(), admin); err != nil {
 		return err
 	}
 	return server.Serve(ctx, listener)
+}
+
+// listenAdmin listens where --admin says; access is the file of tokens.
+func listenAdmin(c *cli.Context, access string) (net.Listener, error) {
+	address := c.String("admin")
+	switch {
+	case access == "":
+		return nil, cli.Usagef("--admin needs tokens, and there are none: give --access FILE")
+	case strings.HasPrefix(address, "unix:"):
+		return nil, cli.Usagef("--admin is HOST:PORT on the loopback interface")
+	}
+	return door.Listen(c.Context, address)
 }
 
 // listen listens where the flags say, and takes what they say of TLS into config.
@@ -201,12 +224,18 @@ func (p *program) webConfig(store *ledger.Store, dir string) web.Config {
 	return config
 }
 
-// printAddress prints where the server listens, at once: another program may wait for it.
-func (p *program) printAddress(address string) error {
+// printAddress prints where the server listens, and where for --admin, at once: another program may wait for
+// it.
+func (p *program) printAddress(address, admin string) error {
 	var err error
-	if p.JSON {
+	switch {
+	case p.JSON && admin != "":
+		err = p.PrintJSON(map[string]string{"listen": address, "admin": admin})
+	case p.JSON:
 		err = p.PrintJSON(map[string]string{"listen": address})
-	} else {
+	case admin != "":
+		err = p.PrintLine("listens at " + address + ", and for --admin at " + admin)
+	default:
 		err = p.PrintLine("listens at " + address)
 	}
 	if err != nil {

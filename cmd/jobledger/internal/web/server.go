@@ -60,6 +60,10 @@ type Config struct {
 	Times       Times             // the zero value: DefaultTimes
 	Waiting     int               // how many claims may wait at the same time; 0: work.MaxWaiting
 
+	// Admin is where the server answers what concerns its process, for tokens with the scope admin; nil:
+	// nowhere. Serve closes it.
+	Admin net.Listener
+
 	// Archived is that of a commands.Service, and Also that of a commands.Sweeper.
 	Archived func(context.Context, event.JobID) (event.State, error)
 	Also     func(context.Context) error
@@ -174,6 +178,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	defer s.sweeper.wait()
 	defer unfollow()
+	if s.Admin != nil {
+		defer s.serveAdmin(s.Admin)()
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- s.door.ServeOn(h, door.LimitConnections(l, door.MaxConnections)) }()
 	s.door.PrintLink()

@@ -183,6 +183,7 @@ const (
 	Erase                     // erase payloads and results
 	Enqueue                   // add jobs
 	Work                      // claim jobs, and say how they went
+	Admin                     // look into the process of the server
 
 	None Right = 0
 
@@ -192,7 +193,8 @@ const (
 
 // rightOf are the rights of the scopes.
 var rightOf = map[access.Scope]Right{access.Read: Read, access.Bodies: Bodies, access.Metrics: Metrics,
-	access.Operate: Operate, access.Erase: Erase, access.Enqueue: Enqueue, access.Work: Work}
+	access.Operate: Operate, access.Erase: Erase, access.Enqueue: Enqueue, access.Work: Work,
+	access.Admin: Admin}
 
 // Caller is who made a request.
 type Caller struct {
