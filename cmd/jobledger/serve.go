@@ -40,6 +40,8 @@ func serveVerb(p *program) cli.Verb {
 				"what export wrote; it only reads"},
 			cli.ListFlag("ledger", "in place of --db, several: `NAME=DSN`; each has an address of its own, and "+
 				"all of them an overview"),
+			cli.ListFlag("peer", "on a Unix socket, what another user may do: `uid=ID:SCOPES@QUEUES`; may be "+
+				"repeated"),
 			accessFlag(),
 			webhooksFlag(),
 			&cli.StringFlag{Name: "tls-cert", Usage: "encrypt with the certificate in `FILE`, in PEM; then other " +
@@ -52,6 +54,8 @@ func serveVerb(p *program) cli.Verb {
 			&cli.StringFlag{Name: "path-prefix", Usage: "the path of every address begins with `PREFIX`, as in /jobs"},
 			&cli.BoolFlag{Name: "prefix-stripped", Usage: "a proxy removes the prefix from the path of requests"},
 			cli.ListFlag("from", "with --behind-proxy: its addresses are in `CIDR`; may be repeated"),
+			&cli.StringFlag{Name: "admin", Usage: "profiles of this process at `HOST:PORT`, for tokens with the " +
+				"scope admin"},
 			cli.WholeFlag("rate", "a token may make `N` requests a second, on average", access.PerSecond, 1, 1_000_000,
 				""),
 		},
@@ -72,6 +76,8 @@ func serveVerb(p *program) cli.Verb {
 				"the same below a path, which the proxy leaves in requests"},
 			{"jobledger serve --listen unix:/run/user/1000/jobledger/http",
 				"for 'curl --unix-socket /run/user/1000/jobledger/http http://localhost/api/v1/status'"},
+			{"jobledger serve --listen unix:/run/jobledger/http --peer uid=1001:enqueue@mail",
+				"the user 1001 may enqueue mail there too"},
 		},
 		Exits: []int{cli.ExitNothing, cli.ExitBusy},
 		Run:   func(c *cli.Context) error { return p.serve(c) },
@@ -100,17 +106,41 @@ func (p *program) serve(c *cli.Context) error {
 	config.Webhooks = p.webhooksPath(c)
 	if config.ReadOnly = c.IsSet("import"); config.ReadOnly {
 		config.Access, config.Webhooks = "", ""
+		if c.IsSet("peer") {
+			return cli.Usagef("--import and --peer exclude each other")
+		}
 	}
 	listener, err := p.listen(c, &config)
 	if err != nil {
 		return err
 	}
+	defer listener.Close() // where it is not served
+	admin := ""
+	if c.IsSet("admin") {
+		if config.Admin, err = listenAdmin(c, config.Access); err != nil {
+			return err
+		}
+		defer config.Admin.Close()
+		admin = config.Admin.Addr().String()
+	}
 	ctx = cli.UntilSignalled(ctx)
 	server := web.New(config)
-	if err := p.printAddress(listener.Addr().String()); err != nil {
+	if err := p.printAddress(listener.Addr().String(), admin); err != nil {
 		return err
 	}
 	return server.Serve(ctx, listener)
+}
+
+// listenAdmin listens where --admin says; access is the file of tokens.
+func listenAdmin(c *cli.Context, access string) (net.Listener, error) {
+	address := c.String("admin")
+	switch {
+	case access == "":
+		return nil, cli.Usagef("--admin needs tokens, and there are none: give --access FILE")
+	case strings.HasPrefix(address, "unix:"):
+		return nil, cli.Usagef("--admin is HOST:PORT on the loopback interface")
+	}
+	return door.Listen(c.Context, address)
 }
 
 // listen listens where the flags say, and takes what they say of TLS into config.
@@ -136,6 +166,13 @@ func (p *program) listen(c *cli.Context, config *web.Config) (l net.Listener, er
 		return nil, cli.Usagef("one of --tls-cert and --tls-key needs the other")
 	case cert == "" && c.IsSet("client-ca"):
 		return nil, cli.Usagef("--client-ca is for --tls-cert: without TLS there are no certificates")
+	case c.IsSet("peer") && cert != "":
+		return nil, cli.Usagef("--peer and --tls-cert exclude each other: a Unix socket needs no TLS")
+	case c.IsSet("peer"):
+		if config.Peers, err = door.ParsePeers(c.StringSlice("peer")); err != nil {
+			return nil, err
+		}
+		return door.ListenForPeers(c.Context, address)
 	case cert == "":
 		return door.Listen(c.Context, address)
 	}
@@ -187,12 +224,18 @@ func (p *program) webConfig(store *ledger.Store, dir string) web.Config {
 	return config
 }
 
-// printAddress prints where the server listens, at once: another program may wait for it.
-func (p *program) printAddress(address string) error {
+// printAddress prints where the server listens, and where for --admin, at once: another program may wait for
+// it.
+func (p *program) printAddress(address, admin string) error {
 	var err error
-	if p.JSON {
+	switch {
+	case p.JSON && admin != "":
+		err = p.PrintJSON(map[string]string{"listen": address, "admin": admin})
+	case p.JSON:
 		err = p.PrintJSON(map[string]string{"listen": address})
-	} else {
+	case admin != "":
+		err = p.PrintLine("listens at " + address + ", and for --admin at " + admin)
+	default:
 		err = p.PrintLine("listens at " + address)
 	}
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
+	"net/http"
 	"os"
 	"strings"
 	"syscall"
@@ -30,6 +31,26 @@ func (s site) serve(words ...string) (server *running, address string) {
 		return found && strings.HasSuffix(rest, "\n")
 	})
 	return server, address
+}
+
+// The address of --admin is printed next to the other one.
+func TestServeAdminHasProfiles(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	token := s.run("token", "create", "doctor", "--scope", "admin", "--queue", "*")
+	server, both := s.serve("--admin", "127.0.0.1:0")
+	_, admin, _ := strings.Cut(both, ", and for --admin at ")
+	r, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+admin+"/debug/pprof/heap", nil)
+	s.ok(err)
+	r.Header.Set("Authorization", "Bearer "+token)
+	answer, err := http.DefaultClient.Do(r)
+	s.ok(err)
+	s.ok(answer.Body.Close())
+	if answer.StatusCode != http.StatusOK {
+		t.Errorf("a profile: %s", answer.Status)
+	}
+	server.signal(syscall.SIGTERM)
+	server.wantExit(cli.ExitOK)
 }
 
 // certificate writes a certificate for localhost and a client of this name, which signs itself, with its key.

@@ -16,7 +16,7 @@ import (
 // that; where its port is 0, at free ones. It ends when one of them does.
 func (p *program) serveSeveral(c *cli.Context) error {
 	for _, name := range []string{"import", "tls-cert", "client-ca", "behind-proxy", "path-prefix", "access",
-		"webhooks"} {
+		"webhooks", "peer", "admin"} {
 		if c.IsSet(name) {
 			return cli.Usagef("--ledger and --%s exclude each other", name)
 		}
@@ -60,7 +60,7 @@ func (p *program) serveSeveral(c *cli.Context) error {
 	}
 	web.ShowAll(servers, names, addresses)
 	for _, l := range listeners {
-		if err := p.printAddress(l.Addr().String()); err != nil {
+		if err := p.printAddress(l.Addr().String(), ""); err != nil {
 			return err
 		}
 	}

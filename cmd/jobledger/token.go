@@ -29,8 +29,9 @@ func tokenVerb(p *program) cli.Verb {
 			"list shows what was made, and revoke NAME ends it at once, also for a server that runs.\n" +
 			"Scopes: read is all that is known of jobs but payloads, results and output, and bodies is these; " +
 			"enqueue adds jobs; work claims them, with their payloads, and says how they went; operate is cancel, " +
-			"retry, pause and the like; erase; metrics. A QUEUE may end with *, as in 'img-*', and * alone is " +
-			"every queue. Without that, read needs requests that name a queue or a job.\n" +
+			"retry, pause and the like; erase; metrics; admin is profiles of the server. A QUEUE may end " +
+			"with *, as in 'img-*', and * alone is every queue. Without that, read needs requests that name a queue " +
+			"or a job.\n" +
 			"The tokens are in DB.access next to the ledger, as SHA-256, readable for its owner only. They are no " +
 			"part of the ledger: backup and export leave them out. A ledger in PostgreSQL needs --access.",
 		Args: "create|list|revoke [NAME]", MinArgs: 1, MaxArgs: 2, QueuePatterns: true,

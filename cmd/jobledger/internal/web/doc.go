@@ -13,7 +13,7 @@
 //   - api: answers as JSON, streams of events, metrics for Prometheus
 //   - page: pages for people
 //
-// server.go has the life of a server.
+// server.go has the life of a server, and admin.go what concerns its process.
 //
 // The package has no words and no figures of its own for a job: the API runs the verbs of the command line,
 // and the pages use their tables.

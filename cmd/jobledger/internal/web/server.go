@@ -53,11 +53,16 @@ type Config struct {
 	Proxy       *door.Proxy       // in front of the server; nil: none
 	Prefix      door.Prefix       // of the path of every address
 	Hosts       []string          // what requests may name as their host, besides the address of the listener
+	Peers       door.Peers        // other users on a Unix socket
 	Access      string            // the file with the grants of tokens; "": there are none
 	Rate        float64           // requests a second of one token, on average; 0: the default
 	Webhooks    string            // the file with the webhooks; "": there are none
 	Times       Times             // the zero value: DefaultTimes
 	Waiting     int               // how many claims may wait at the same time; 0: work.MaxWaiting
+
+	// Admin is where the server answers what concerns its process, for tokens with the scope admin; nil:
+	// nowhere. Serve closes it.
+	Admin net.Listener
 
 	// Archived is that of a commands.Service, and Also that of a commands.Sweeper.
 	Archived func(context.Context, event.JobID) (event.State, error)
@@ -95,7 +100,7 @@ func New(c Config) *Server {
 	s.door = door.New(door.Config{Store: c.Store, Now: c.Now, Owner: c.Owner, ReadOnly: c.ReadOnly,
 		Announce: c.Announce, Report: c.Report, ShowProblem: pages.ShowProblem, Hosts: c.Hosts,
 		Certificate: c.Certificate, ClientCA: c.ClientCA, Proxy: c.Proxy, Prefix: c.Prefix,
-		Keys: &access.Keys{Path: c.Access}, Rate: c.Rate, AskTimeout: c.Times.Ask})
+		Peers: c.Peers, Keys: &access.Keys{Path: c.Access}, Rate: c.Rate, AskTimeout: c.Times.Ask})
 	s.api = api.New(api.Config{Store: c.Store, Door: s.door, Follower: s.follower,
 		Moments: new(view.Moments), Figures: new(view.Now), Verifier: s.verifier, Ask: c.Ask, Now: c.Now,
 		Report: c.Report})
@@ -173,6 +178,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	defer s.sweeper.wait()
 	defer unfollow()
+	if s.Admin != nil {
+		defer s.serveAdmin(s.Admin)()
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- s.door.ServeOn(h, door.LimitConnections(l, door.MaxConnections)) }()
 	s.door.PrintLink()

@@ -21,7 +21,7 @@ const (
 	Operate Scope = "operate" // cancel, retry, reschedule, pause
 	Erase   Scope = "erase"   // removing payloads and results for good
 	Metrics Scope = "metrics" // the figures at /metrics
-	Admin   Scope = "admin"   // what concerns the server itself
+	Admin   Scope = "admin"   // profiles of the process of the server
 )
 
 // Scopes are all of them.

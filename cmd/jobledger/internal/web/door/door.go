@@ -34,6 +34,7 @@ type Config struct {
 	Proxy       *Proxy       // in front of the server; nil: there is none
 	Prefix      Prefix       // of the path of every address
 	Hosts       []string     // what requests may name as their host, besides the address of the listener
+	Peers       Peers        // other users on a Unix socket
 	Keys        *access.Keys // finds the grants of tokens; nil: there are none
 	Rate        float64      // requests a second of one token, on average; 0: access.PerSecond
 
@@ -182,6 +183,7 @@ const (
 	Erase                     // erase payloads and results
 	Enqueue                   // add jobs
 	Work                      // claim jobs, and say how they went
+	Admin                     // look into the process of the server
 
 	None Right = 0
 
@@ -191,7 +193,8 @@ const (
 
 // rightOf are the rights of the scopes.
 var rightOf = map[access.Scope]Right{access.Read: Read, access.Bodies: Bodies, access.Metrics: Metrics,
-	access.Operate: Operate, access.Erase: Erase, access.Enqueue: Enqueue, access.Work: Work}
+	access.Operate: Operate, access.Erase: Erase, access.Enqueue: Enqueue, access.Work: Work,
+	access.Admin: Admin}
 
 // Caller is who made a request.
 type Caller struct {
@@ -224,6 +227,9 @@ func (d *Door) Caller(r *http.Request) (c Caller, ok bool, err error) {
 		return d.everything(Caller{Actor: d.Owner, Rights: owned | Enqueue | Work}), true, nil
 	case samePeer(r):
 		return d.everything(Caller{Actor: "unix:" + d.owner(), Rights: owned | Enqueue | Work}), true, nil
+	}
+	if c, ok := d.peerOf(r); ok {
+		return c, true, nil
 	}
 	if key, ok := d.sessionOf(r); ok && d.sessions.holds(key, d.Now()) {
 		return d.everything(Caller{Actor: "http:" + d.owner(), Rights: owned}), true, nil

@@ -22,7 +22,7 @@ const unixPrefix = "unix:"
 // An address that other hosts can reach is refused, because what passes there is not encrypted.
 func Listen(ctx context.Context, address string) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(address, unixPrefix); ok {
-		return listenUnix(ctx, path)
+		return listenUnix(ctx, path, false)
 	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -44,9 +44,20 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 	return l, nil
 }
 
+// ListenForPeers listens at address, which is unix:PATH, for other users too.
+func ListenForPeers(ctx context.Context, address string) (net.Listener, error) {
+	path, ok := strings.CutPrefix(address, unixPrefix)
+	if !ok {
+		return nil, cli.Usagef("--peer is for --listen unix:PATH: only there the system says who asks")
+	}
+	return listenUnix(ctx, path, true)
+}
+
 // listenUnix makes a socket that only this user can reach. Its folder must belong to this user alone, so that
-// there is no moment at which others could connect. A socket that no process listens at is removed first.
-func listenUnix(ctx context.Context, path string) (net.Listener, error) {
+// there is no moment at which others could connect. A socket for others, each of whom is known by its
+// credentials, can be reached by those who may enter the folder; they must not be able to replace it. A
+// socket that no process listens at is removed first.
+func listenUnix(ctx context.Context, path string, others bool) (net.Listener, error) {
 	if !peersKnown {
 		return nil, cli.Usagef("--listen: Unix sockets are for Linux, where the peer's user is known")
 	}
@@ -54,7 +65,19 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	if err != nil {
 		return nil, cli.Exitf(cli.ExitUsage, "listen at %s: %w", path, err)
 	}
-	if ownerfile.OpenToOthers(folder) {
+	mode := os.FileMode(0o600)
+	switch may := folder.Mode().Perm(); {
+	case others && may&0o022 != 0:
+		return nil, cli.WithHint(
+			cli.Usagef("--peer: other users may write into the folder of %s (mode %04o)", path, may),
+			"they could put another socket there: chmod go-w it")
+	case others && may&0o011 == 0:
+		return nil, cli.WithHint(
+			cli.Usagef("--peer: no other user may enter the folder of %s (mode %04o)", path, may),
+			"let the group of those users in: chgrp GROUP and chmod 710 it")
+	case others:
+		mode = 0o666
+	case ownerfile.OpenToOthers(folder):
 		return nil, cli.WithHint(
 			cli.Usagef("--listen: the folder of %s lets other users in (mode %04o)", path, folder.Mode().Perm()),
 			"make a folder for it: mkdir -m 700 %s", cli.ProgramName+".run")
@@ -66,7 +89,7 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	if err != nil {
 		return nil, cli.Exitf(cli.ExitBusy, "listen at %s: %w", path, err)
 	}
-	if err := os.Chmod(path, 0o600); err != nil {
+	if err := os.Chmod(path, mode); err != nil {
 		return nil, errors.Join(fmt.Errorf("listen at %s: %w", path, err), l.Close())
 	}
 	return l, nil

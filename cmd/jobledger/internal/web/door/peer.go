@@ -6,6 +6,12 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/user"
+	"strconv"
+	"strings"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/web/access"
 )
 
 // peerKey is the key of a request's [peer] in its context.
@@ -38,4 +44,62 @@ func WithPeer(ctx context.Context, conn net.Conn) context.Context {
 func samePeer(r *http.Request) bool {
 	p, ok := r.Context().Value(peerKey{}).(peer)
 	return ok && p.known && p.uid == os.Geteuid()
+}
+
+// Peers are what other users may do on a Unix socket, by their ids.
+type Peers map[int]access.Grant
+
+// ParsePeers reads what users may do, each as in uid=1001:enqueue,work@mail,img-*: the id of a user, scopes,
+// and queues.
+func ParsePeers(texts []string) (Peers, error) {
+	peers := make(Peers)
+	for _, text := range texts {
+		rest, isID := strings.CutPrefix(text, "uid=")
+		id, rights, given := strings.Cut(rest, ":")
+		scopes, queues, both := strings.Cut(rights, "@")
+		uid, err := strconv.ParseUint(id, 10, 31)
+		if !isID || !given || !both || err != nil {
+			return nil, cli.WithHint(cli.Usagef("--peer: %.80q is not uid=ID:SCOPES@QUEUES", text),
+				"as in --peer 'uid=1001:enqueue,work@mail,img-*'")
+		}
+		switch _, twice := peers[int(uid)]; {
+		case twice:
+			return nil, cli.Usagef("--peer: the user %d is there twice", uid)
+		case int(uid) == os.Geteuid():
+			return nil, cli.Usagef("--peer: the user %d runs the server, and may do everything", uid)
+		}
+		g := access.Grant{ID: "uid" + id, Name: "uid" + id}
+		if u, err := user.LookupId(id); err == nil && access.CheckName(u.Username) == nil {
+			g.Name = u.Username
+		}
+		for name := range strings.SplitSeq(scopes, ",") {
+			scope, err := access.ParseScope(name)
+			if err != nil {
+				return nil, err
+			}
+			g.Scopes = append(g.Scopes, scope)
+		}
+		for name := range strings.SplitSeq(queues, ",") {
+			if err := access.CheckPattern(name); err != nil {
+				return nil, err
+			}
+			g.Queues = append(g.Queues, name)
+		}
+		peers[int(uid)] = g
+	}
+	return peers, nil
+}
+
+// peerOf returns the caller that r came from through a Unix socket, if it is one of d.Peers.
+func (d *Door) peerOf(r *http.Request) (c Caller, ok bool) {
+	p, ok := r.Context().Value(peerKey{}).(peer)
+	if !ok || !p.known {
+		return c, false
+	}
+	g, ok := d.Peers[p.uid]
+	if !ok {
+		return c, false
+	}
+	_, host, _ := strings.Cut(d.owner(), "@")
+	return granted(g, "unix:"+g.Name+"@"+host), true
 }
