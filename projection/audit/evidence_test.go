@@ -448,7 +448,7 @@ func TestCheckpointFindsEveryChangedByte(t *testing.T) {
 	dice := rand.New(rand.NewPCG(1, 2)) // #nosec G404 -- a test's choice
 	dice.Shuffle(len(changes), func(i, j int) { changes[i], changes[j] = changes[j], changes[i] })
 	tried := 0
-	for _, c := range changes[:min(len(changes), ledgertest.Size(60, 100, 4000))] {
+	for _, c := range changes[:min(len(changes), ledgertest.Size(60, 100, len(changes)))] {
 		value := c.changed(c.i, byte(1+dice.IntN(255)))
 		update := fmt.Sprintf(`UPDATE %s SET %s = ? WHERE %s = ?`, c.table, c.column, c.key)
 		if _, err := db.Exec(update, value, c.n); err != nil {
