@@ -184,6 +184,44 @@ func TestReadyUntilTheServerEnds(t *testing.T) {
 	}
 }
 
+// A request that does not end in time is cut off when the server ends, and is not carried out.
+func TestEndingServerWaitsForSoLong(t *testing.T) {
+	t.Parallel()
+	s := serveWith(t, "127.0.0.1:0", quick(func(all *Times) { all.Drain = 100 * time.Millisecond }))
+	token := s.create("all", []string{"*"}, access.Enqueue)
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.base, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, err = fmt.Fprintf(conn, "POST %s/jobs HTTP/1.1\r\nHost: %s\r\nContent-Type: %s\r\nAuthorization: %s\r\n"+
+		"Content-Length: 100\r\nExpect: 100-continue\r\n\r\n", api.Root, conn.RemoteAddr(), jsonKind, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := make([]byte, len("HTTP/1.1 100 Continue\r\n\r\n"))
+	if _, err := io.ReadFull(conn, begun); err != nil { // its handler reads the body from then on
+		t.Fatal(err)
+	}
+	if err := s.stop(); err != nil {
+		t.Error(err)
+	}
+	if rest, _ := io.ReadAll(conn); strings.HasPrefix(string(rest), "HTTP/1.1 2") {
+		t.Errorf("the request is answered with %s", rest)
+	}
+	err = s.Store.Read(t.Context(), func(tx *ledger.Tx) error {
+		tail, err := tx.Tail(t.Context())
+		if tail != 1 {
+			t.Errorf("the ledger ends at %d", tail)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	commandstest.Verify(t, s.Store)
+}
+
 // TestHeadersAreLimited sends more than a server that closes the connection may let it send.
 func TestHeadersAreLimited(t *testing.T) {
 	t.Parallel()

@@ -6,8 +6,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,69 +28,133 @@ import (
 )
 
 // A claim that waits, and a stream of events, go through each proxy with the configuration that the docs
-// show, and the server notices there too that a client has gone.
+// show, on a host of its own and below a path, and the server notices there too that a client has gone.
 func TestLongPollsPassProxies(t *testing.T) {
 	t.Parallel()
-	docs, err := os.ReadFile("../../docs/http.md")
+	text, err := os.ReadFile("../../docs/http.md")
 	if err != nil {
 		t.Fatal(err)
 	}
+	docs := string(text)
 	for _, c := range []struct {
-		program, block string // its configuration in the docs begins so
-		start          func(folder, configuration string) *exec.Cmd
+		program                   string
+		block, below, left, strip string // its configuration; that below a path; what removes the path
+		start                     func(folder, configuration string) *exec.Cmd
 	}{
-		{"nginx", "    server {\n", func(folder, configuration string) *exec.Cmd {
-			for _, name := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
-				configuration = name + "_temp_path " + filepath.Join(folder, name) + ";\n" + configuration
-			}
-			file := writeText(t, folder, "nginx.conf", "daemon off; master_process off; pid "+
-				filepath.Join(folder, "pid")+"; error_log stderr; events {}\nhttp { access_log off;\n"+
-				configuration+"}\n")
-			return exec.Command("nginx", "-e", "stderr", "-p", folder, "-c", file)
-		}},
-		{"caddy", "    jobs.example.com {\n", func(folder, configuration string) *exec.Cmd {
-			file := writeText(t, folder, "Caddyfile", "{\n admin off\n auto_https disable_redirects\n}\n"+
-				configuration)
-			caddy := exec.Command("caddy", "run", "--adapter", "caddyfile", "--config", file)
-			caddy.Env = append(os.Environ(), "HOME="+folder, "XDG_DATA_HOME="+folder, "XDG_CONFIG_HOME="+folder)
-			return caddy
-		}},
+		{"nginx", blockOf(t, docs, "    server {\n"), "", "proxy_pass http://127.0.0.1:8080;",
+			"proxy_pass http://127.0.0.1:8080/;", startNginx(t)},
+		{"caddy", blockOf(t, docs, "    jobs.example.com {\n"), blockOf(t, docs, "    tools.example.com {\n"),
+			"handle /jobs/*", "handle_path /jobs/*", startCaddy(t)},
 	} {
-		t.Run(c.program, func(t *testing.T) {
-			t.Parallel()
-			if _, err := exec.LookPath(c.program); err != nil {
-				if os.Getenv("CI") == "true" {
+		if c.program == "nginx" {
+			before, location, _ := strings.Cut(c.block, "        location / {\n")
+			_, after, _ := strings.Cut(location, "        }\n")
+			c.below = before + blockOf(t, docs, "    location /jobs/ {\n") + after
+		}
+		if !strings.Contains(docs, "`"+c.strip+"`") {
+			t.Errorf("the docs do not have %s", c.strip)
+		}
+		for name, configuration := range map[string]string{"alone": c.block, "below a path": c.below,
+			"path removed": strings.ReplaceAll(c.below, c.left, c.strip)} {
+			t.Run(c.program+" "+name, func(t *testing.T) {
+				t.Parallel()
+				if _, err := exec.LookPath(c.program); err != nil {
+					if os.Getenv("CI") == "true" {
+						t.Fatal(err)
+					}
+					t.Skip(err) // most machines have neither
+				}
+				folder := t.TempDir()
+				cert, key := writeCertificate(t, folder, 1, "localhost")
+				_, port, _ := net.SplitHostPort(freeAddress(t))
+				public := "https://localhost:" + port
+				if name != "alone" {
+					public += "/jobs"
+				}
+				proxy, err := door.ParseProxy(public, nil)
+				if err != nil {
 					t.Fatal(err)
 				}
-				t.Skip(err) // most machines have neither
-			}
-			folder := t.TempDir()
-			cert, key := writeCertificate(t, folder, 1, "localhost")
-			public := freeAddress(t)
-			_, port, _ := net.SplitHostPort(public)
-			proxy, err := door.ParseProxy("https://localhost:"+port, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s := serveWith(t, "127.0.0.1:0", func(c *Config) { c.Proxy = proxy })
-			_, block, _ := strings.Cut(string(docs), c.block)
-			block, _, _ = strings.Cut(block, "\n    }\n")
-			block = c.block + block + "\n    }\n"
-			block = strings.NewReplacer("127.0.0.1:8080", strings.TrimPrefix(s.base, "http://"), "443", port,
-				"$host", "$http_host", "server.pem", cert, "server.key", key,
-				"jobs.example.com {", "https://localhost:"+port+" {\n tls "+cert+" "+key, "jobs.example.com",
-				"localhost").Replace(block)
-			running := c.start(folder, block)
-			running.Stdout, running.Stderr = t.Output(), t.Output()
-			if err := running.Start(); err != nil {
-				t.Fatal(err)
-			}
-			defer func() {
-				_ = running.Process.Kill()
-				_ = running.Wait()
-			}()
-			s.throughProxy("https://localhost:"+port, cert)
-		})
+				s := serveWith(t, "127.0.0.1:0", func(c *Config) {
+					c.Proxy, c.Prefix = proxy, door.Prefix{Path: proxy.Path, Stripped: name == "path removed"}
+				})
+				site := "https://localhost:" + port + " {\n tls " + cert + " " + key
+				running := c.start(folder, strings.NewReplacer("127.0.0.1:8080", strings.TrimPrefix(s.base, "http://"),
+					"443", port, "$host", "$http_host", "server.pem", cert, "server.key", key,
+					"jobs.example.com {", site, "tools.example.com {", site, "jobs.example.com", "localhost").
+					Replace(configuration))
+				running.Stdout, running.Stderr = t.Output(), t.Output()
+				if err := running.Start(); err != nil {
+					t.Fatal(err)
+				}
+				defer func() {
+					_ = running.Process.Kill()
+					_ = running.Wait()
+				}()
+				s.throughProxy(public, cert)
+				s.pageThroughProxy(public, proxy.Path)
+			})
+		}
+	}
+}
+
+// blockOf is the part of the docs that begins so.
+func blockOf(t *testing.T, docs, begin string) string {
+	t.Helper()
+	_, rest, found := strings.Cut(docs, "\n"+begin)
+	rest, _, whole := strings.Cut(rest, "\n    }\n")
+	if !found || !whole {
+		t.Fatalf("the docs have no block %s", begin)
+	}
+	return begin + rest + "\n    }\n"
+}
+
+func startNginx(t *testing.T) func(folder, configuration string) *exec.Cmd {
+	return func(folder, configuration string) *exec.Cmd {
+		for _, name := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+			configuration = name + "_temp_path " + filepath.Join(folder, name) + ";\n" + configuration
+		}
+		file := writeText(t, folder, "nginx.conf", "daemon off; master_process off; pid "+
+			filepath.Join(folder, "pid")+"; error_log stderr; events {}\nhttp { access_log off;\n"+
+			configuration+"}\n")
+		return exec.Command("nginx", "-e", "stderr", "-p", folder, "-c", file)
+	}
+}
+
+func startCaddy(t *testing.T) func(folder, configuration string) *exec.Cmd {
+	return func(folder, configuration string) *exec.Cmd {
+		file := writeText(t, folder, "Caddyfile", "{\n admin off\n auto_https disable_redirects\n}\n"+
+			configuration)
+		caddy := exec.Command("caddy", "run", "--adapter", "caddyfile", "--config", file)
+		caddy.Env = append(os.Environ(), "HOME="+folder, "XDG_DATA_HOME="+folder, "XDG_CONFIG_HOME="+folder)
+		return caddy
+	}
+}
+
+// pageThroughProxy logs in through the proxy that is at public, and looks at a page.
+func (s *served) pageThroughProxy(public, path string) {
+	s.t.Helper()
+	own := s.base
+	defer func() { s.base = own }()
+	s.base, s.client.Transport = public, with("")
+	address, code, _ := strings.Cut(<-s.links, "#")
+	if address != public+"/login" {
+		s.t.Errorf("the login link is to %s, want %s/login", address, public)
+	}
+	origin := strings.TrimSuffix(public, path)
+	answer, _ := s.do("POST", "/login", url.Values{"code": {code}}, "Origin", origin)
+	cookies := answer.Cookies()
+	if answer.StatusCode != http.StatusSeeOther || answer.Header.Get("Location") != path+"/" || len(cookies) != 1 {
+		s.t.Fatalf("login: %s to %s", answer.Status, answer.Header.Get("Location"))
+	}
+	cookie := cookies[0].Name + "=" + cookies[0].Value
+	answer, text := s.do("GET", "/", nil, "Cookie", cookie)
+	if answer.StatusCode != http.StatusOK || !strings.Contains(text, `href="`+path+`/lanes`) {
+		s.t.Errorf("the overview: %s\n%.2000s", answer.Status, text)
+	}
+	answer, _ = s.do("GET", "/events/1", nil, "Cookie", cookie)
+	if to := answer.Header.Get("Location"); !strings.HasPrefix(to, path+"/jobs/"+string(s.job)) {
+		s.t.Errorf("an event leads to %s", to)
 	}
 }
 
@@ -197,13 +263,18 @@ func writeText(t *testing.T, folder, name, text string) (path string) {
 	return path
 }
 
-// freeAddress is an address on the loopback interface at which nothing listens.
+// freeAddress is an address on the loopback interface at which nothing listens. Its port is not one of those
+// that systems pick for port 0, which others could get meanwhile.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 20_000+rand.IntN(12_000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
+		if t.Context().Err() != nil {
+			t.Fatal(err)
+		}
 	}
-	defer l.Close()
-	return fmt.Sprint(l.Addr())
 }

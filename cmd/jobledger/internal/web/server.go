@@ -150,7 +150,8 @@ func ShowAll(servers []*Server, names, addresses []string) {
 	}
 }
 
-// Serve answers requests until ctx ends, and then, for at most Times.Drain, those under way. On a TCP
+// Serve answers requests until ctx ends, and then, for at most Times.Drain, those under way; others are
+// refused. On a TCP
 // listener it announces a login link. It closes l. An error that is not ctx's ends it too, such as a ledger
 // whose file was replaced.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
@@ -196,6 +197,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	s.door.Close()
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Times.Drain)
 	defer cancel()
+	s.door.Drain(within) // those who ask meanwhile get 503
 	if closeErr := h.Shutdown(within); closeErr != nil {
 		_ = h.Close() // it cuts off those that are still under way
 	}

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/web/access"
@@ -59,8 +58,7 @@ type Door struct {
 	sessions sessions
 	limits   access.Limits
 	requests requests
-	closing  chan struct{} // closed when the server begins to end
-	draining atomic.Bool
+	drain    drain
 	lost     chan error // why no request can be answered any more
 	once     sync.Once
 }
@@ -71,7 +69,8 @@ func New(c Config) *Door {
 		c.Report = func(string, ...any) {}
 	}
 	c.AskTimeout = cmp.Or(c.AskTimeout, AskTimeout)
-	return &Door{Config: c, mux: http.NewServeMux(), lost: make(chan error, 1), closing: make(chan struct{})}
+	return &Door{Config: c, mux: http.NewServeMux(), lost: make(chan error, 1),
+		drain: drain{closing: make(chan struct{}), idle: make(chan struct{}, 1)}}
 }
 
 // Add adds routes. It is called before the first request.
@@ -111,15 +110,6 @@ func (d *Door) ListenOn(l net.Listener) {
 	}
 }
 
-// Close says that the server ends: [Door.Closing] is closed, and readyz answers 503.
-func (d *Door) Close() {
-	d.draining.Store(true)
-	close(d.closing)
-}
-
-// Closing is closed when the server begins to end.
-func (d *Door) Closing() <-chan struct{} { return d.closing }
-
 // Lost has the error because of which no request can be answered any more.
 func (d *Door) Lost() <-chan error { return d.lost }
 
@@ -138,12 +128,9 @@ func (d *Door) HealthRoutes() []Route {
 	}
 }
 
-// errDraining means that the server is ending.
-var errDraining = Refusal(http.StatusServiceUnavailable, "draining", "the server is ending")
-
 // readyz answers whether requests can be answered now.
 func (d *Door) readyz(w http.ResponseWriter, r *http.Request) error {
-	if d.draining.Load() {
+	if d.drain.ending.Load() {
 		return errDraining
 	}
 	err := d.Store.Read(r.Context(), func(tx *ledger.Tx) error {

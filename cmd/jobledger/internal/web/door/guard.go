@@ -43,13 +43,18 @@ func (d *Door) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		maps.Copy(h, always)
+		d.drain.begin()
+		defer d.drain.end()
 		begun := time.Now()
 		counted := &counter{ResponseWriter: w, status: http.StatusOK, prefix: d.Prefix}
 		route := "refused"
 		r, ours := d.Prefix.within(r)
 		if p := d.refuse(r, ours); p != nil {
-			if p.Status == http.StatusMethodNotAllowed {
+			switch p.Status {
+			case http.StatusMethodNotAllowed:
 				h.Set("Allow", d.allowed(r))
+			case http.StatusServiceUnavailable: // the next request is for the server that comes after this one
+				h.Set("Connection", "close")
 			}
 			WriteProblem(counted, p)
 		} else {
@@ -72,6 +77,8 @@ func (d *Door) refuse(r *http.Request, ours bool) *Problem {
 	case !ours:
 		return Refusal(http.StatusNotFound, "no_resource",
 			"the addresses of this server begin with "+d.Prefix.At("/"))
+	case d.turnsAway(r):
+		return errDraining
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && !d.takes(r):
 		return Refusal(http.StatusMethodNotAllowed, "method", "this address does not take "+r.Method)
 	}
