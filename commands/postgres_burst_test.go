@@ -227,6 +227,34 @@ func inTurns(t *testing.T, dsn string, s *commands.Service) (turn func(ends ...p
 	return turn, held
 }
 
+// A turn is a burst also where jobs take longer than a search may rely on the cache, and where others have
+// written much meanwhile.
+func TestPostgresBurstOfSlowJobs(t *testing.T) {
+	dsn := ledgertest.Postgres(t)
+	s := &commands.Service{Store: ledgertest.OpenAt(t, dsn)}
+	t.Cleanup(func() { commandstest.Verify(t, s.Store) })
+	turn, held := inTurns(t, dsn, s)
+	other := &commands.Service{Store: ledgertest.OpenAt(t, dsn)}
+	many := make([]commands.Enqueue, 1000)
+	for i := range many {
+		many[i] = commands.Enqueue{Queue: "mail", Payload: []byte("p")}
+	}
+	for range 3 {
+		if _, err := other.Enqueue(t.Context(), "cli:test", many...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(1100 * time.Millisecond) // longer than the cache of claims lives
+	before, failed := s.Store.Bursts()
+	results, jobs, err := turn(held...)
+	if err != nil || len(jobs) != 2 || len(results) != 2 || results[0].Err != nil || results[1].Err != nil {
+		t.Fatal(results, jobs, err)
+	}
+	if done, undone := s.Store.Bursts(); done != before+1 {
+		t.Errorf("%d bursts, %d of them failed", done-before, undone-failed)
+	}
+}
+
 // A burst in which one job is not as the worker holds it is undone as a whole, and the turn has the outcome
 // that it has without: the others end.
 func TestPostgresBurstWithALostJob(t *testing.T) {
