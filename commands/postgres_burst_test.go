@@ -255,6 +255,58 @@ func TestPostgresBurstOfSlowJobs(t *testing.T) {
 	}
 }
 
+// Turns are bursts through a pooler that lets each client keep its session.
+func TestPostgresBurstThroughPooler(t *testing.T) {
+	t.Parallel()
+	dsn := ledgertest.PgBouncer(t, ledgertest.Postgres(t), "session")
+	s := &commands.Service{Store: ledgertest.OpenAt(t, dsn)}
+	t.Cleanup(func() { commandstest.Verify(t, s.Store) })
+	turn, held := inTurns(t, dsn, s)
+	results, jobs, err := turn(held...)
+	if err != nil || len(jobs) != 2 || len(results) != 2 || results[1].Err != nil {
+		t.Fatal(results, jobs, err)
+	}
+}
+
+// A pooler gives a burst the session of another client, which has another ledger: nothing is written there, and
+// the turn is refused.
+func TestPostgresBurstInTheSessionOfAnother(t *testing.T) {
+	t.Parallel()
+	dsn := ledgertest.Postgres(t)
+	elsewhere := dsn + "&schema=elsewhere"
+	theirs := &commands.Service{Store: ledgertest.OpenAt(t, elsewhere)}
+	inTurns(t, elsewhere, theirs) // it has the same jobs, by their numbers
+	s := &commands.Service{Store: ledgertest.OpenAt(t, dsn)}
+	turn, held := inTurns(t, dsn, s)
+	tail := func(s *commands.Service) (pos int64) {
+		err := s.Store.Read(t.Context(), func(tx *ledger.Tx) (err error) {
+			pos, err = tx.Tail(t.Context())
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pos
+	}
+	before, theirTail := tail(s), tail(theirs)
+	if err := s.Store.Write(t.Context(), func(tx *ledger.Tx) error {
+		_, err := tx.Exec(`SELECT set_config('search_path', 'elsewhere', false),
+			set_config('jobledger.connection', 'x', false)`)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := turn(held...); !errors.Is(err, ledger.ErrPooled) {
+		t.Errorf("got %v, want ErrPooled", err)
+	}
+	if now := tail(theirs); now != theirTail {
+		t.Errorf("%d events were written into the ledger of another", now-theirTail)
+	}
+	if now := tail(s); now != before {
+		t.Errorf("%d events were written", now-before)
+	}
+}
+
 // A burst in which one job is not as the worker holds it is undone as a whole, and the turn has the outcome
 // that it has without: the others end.
 func TestPostgresBurstWithALostJob(t *testing.T) {
