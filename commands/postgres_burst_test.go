@@ -227,6 +227,86 @@ func inTurns(t *testing.T, dsn string, s *commands.Service) (turn func(ends ...p
 	return turn, held
 }
 
+// A turn is a burst also where jobs take longer than a search may rely on the cache, and where others have
+// written much meanwhile.
+func TestPostgresBurstOfSlowJobs(t *testing.T) {
+	dsn := ledgertest.Postgres(t)
+	s := &commands.Service{Store: ledgertest.OpenAt(t, dsn)}
+	t.Cleanup(func() { commandstest.Verify(t, s.Store) })
+	turn, held := inTurns(t, dsn, s)
+	other := &commands.Service{Store: ledgertest.OpenAt(t, dsn)}
+	many := make([]commands.Enqueue, 1000)
+	for i := range many {
+		many[i] = commands.Enqueue{Queue: "mail", Payload: []byte("p")}
+	}
+	for range 3 {
+		if _, err := other.Enqueue(t.Context(), "cli:test", many...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(1100 * time.Millisecond) // longer than the cache of claims lives
+	before, failed := s.Store.Bursts()
+	results, jobs, err := turn(held...)
+	if err != nil || len(jobs) != 2 || len(results) != 2 || results[0].Err != nil || results[1].Err != nil {
+		t.Fatal(results, jobs, err)
+	}
+	if done, undone := s.Store.Bursts(); done != before+1 {
+		t.Errorf("%d bursts, %d of them failed", done-before, undone-failed)
+	}
+}
+
+// Turns are bursts through a pooler that lets each client keep its session.
+func TestPostgresBurstThroughPooler(t *testing.T) {
+	t.Parallel()
+	dsn := ledgertest.PgBouncer(t, ledgertest.Postgres(t), "session")
+	s := &commands.Service{Store: ledgertest.OpenAt(t, dsn)}
+	t.Cleanup(func() { commandstest.Verify(t, s.Store) })
+	turn, held := inTurns(t, dsn, s)
+	results, jobs, err := turn(held...)
+	if err != nil || len(jobs) != 2 || len(results) != 2 || results[1].Err != nil {
+		t.Fatal(results, jobs, err)
+	}
+}
+
+// A pooler gives a burst the session of another client, which has another ledger: nothing is written there, and
+// the turn is refused.
+func TestPostgresBurstInTheSessionOfAnother(t *testing.T) {
+	t.Parallel()
+	dsn := ledgertest.Postgres(t)
+	elsewhere := dsn + "&schema=elsewhere"
+	theirs := &commands.Service{Store: ledgertest.OpenAt(t, elsewhere)}
+	inTurns(t, elsewhere, theirs) // it has the same jobs, by their numbers
+	s := &commands.Service{Store: ledgertest.OpenAt(t, dsn)}
+	turn, held := inTurns(t, dsn, s)
+	tail := func(s *commands.Service) (pos int64) {
+		err := s.Store.Read(t.Context(), func(tx *ledger.Tx) (err error) {
+			pos, err = tx.Tail(t.Context())
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pos
+	}
+	before, theirTail := tail(s), tail(theirs)
+	if err := s.Store.Write(t.Context(), func(tx *ledger.Tx) error {
+		_, err := tx.Exec(`SELECT set_config('search_path', 'elsewhere', false),
+			set_config('jobledger.connection', 'x', false)`)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := turn(held...); !errors.Is(err, ledger.ErrPooled) {
+		t.Errorf("got %v, want ErrPooled", err)
+	}
+	if now := tail(theirs); now != theirTail {
+		t.Errorf("%d events were written into the ledger of another", now-theirTail)
+	}
+	if now := tail(s); now != before {
+		t.Errorf("%d events were written", now-before)
+	}
+}
+
 // A burst in which one job is not as the worker holds it is undone as a whole, and the turn has the outcome
 // that it has without: the others end.
 func TestPostgresBurstWithALostJob(t *testing.T) {

@@ -17,9 +17,9 @@ import (
 // it requests the ledger's lock. It understands as much of the protocol as that needs
 // (https://www.postgresql.org/docs/current/protocol-message-formats.html).
 type Cutter struct {
-	server string
-	next   atomic.Int32 // the cut of the next COMMIT
-	Every  atomic.Int32 // every so many COMMITs are cut, before and after alternately; 0: none
+	server atomic.Pointer[string] // host and port
+	next   atomic.Int32           // the cut of the next COMMIT
+	Every  atomic.Int32           // every so many COMMITs are cut, before and after alternately; 0: none
 	seen   atomic.Int32
 	Cuts   atomic.Int32
 	held   atomic.Pointer[Held] // delays the next request for the lock; nil: none
@@ -53,7 +53,9 @@ func NewCutter(t *testing.T, dsn string) (c *Cutter, through string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c = &Cutter{server: u.Host}
+	c = &Cutter{}
+	server := u.Host
+	c.server.Store(&server)
 	u.Host = listener.Addr().String()
 	options := u.Query()
 	options.Set("sslmode", "disable") // otherwise the messages are encrypted
@@ -78,7 +80,7 @@ func NewCutter(t *testing.T, dsn string) (c *Cutter, through string) {
 
 func (c *Cutter) serve(client net.Conn) {
 	defer client.Close()
-	server, err := net.Dial("tcp", c.server)
+	server, err := net.Dial("tcp", *c.server.Load())
 	if err != nil {
 		return
 	}
@@ -149,6 +151,17 @@ func (c *Cutter) nextCut() int32 {
 		return cutBefore + n/every%2
 	}
 	return c.next.Swap(noCut)
+}
+
+// Redirect breaks all connections. Those that come from now on get to the server of dsn.
+func (c *Cutter) Redirect(t *testing.T, dsn string) {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.server.Store(&u.Host)
+	c.conns.Range(func(conn, _ any) bool { _ = conn.(net.Conn).Close(); return true })
 }
 
 // Once makes v the outcome of the next COMMIT.

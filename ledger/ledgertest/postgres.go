@@ -160,6 +160,38 @@ func (s *Server) Start() {
 	s.must(s.cluster.start())
 }
 
+// Standby starts a server that has everything of this one before a commit is acknowledged.
+func (s *Server) Standby() *Server {
+	s.t.Helper()
+	c, err := s.cluster.newStandby()
+	s.must(err)
+	s.t.Cleanup(func() {
+		if err := c.end(); err != nil {
+			s.t.Errorf("end a standby: %v", err)
+		}
+	})
+	server, err := url.Parse(s.URL())
+	s.must(err)
+	s.must(administer(server, func(ctx context.Context, conn *pgx.Conn) (err error) {
+		_, err = conn.Exec(ctx, `ALTER SYSTEM SET synchronous_standby_names = '*'`)
+		if err == nil {
+			_, err = conn.Exec(ctx, `SELECT pg_reload_conf()`)
+		}
+		for following := false; err == nil && !following; time.Sleep(5 * time.Millisecond) { // pause of a poll
+			const follows = `SELECT EXISTS (SELECT FROM pg_stat_replication WHERE sync_state = 'sync')`
+			err = conn.QueryRow(ctx, follows).Scan(&following)
+		}
+		return err
+	}))
+	return &Server{t: s.t, cluster: c}
+}
+
+// Promote makes a standby take over from its server, and returns when it can be written.
+func (s *Server) Promote() {
+	s.t.Helper()
+	s.must(s.cluster.do("promote", ""))
+}
+
 // Restart is Stop and Start.
 func (s *Server) Restart() {
 	s.t.Helper()

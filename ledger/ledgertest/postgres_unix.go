@@ -57,12 +57,18 @@ init() {
         --auth=scram-sha-256 --pwfile=password </dev/null >&2
 }
 
+# copy makes the data of a standby from a running server.
+copy() {
+    umask 077
+    "$bin/pg_basebackup" -D data -d "$1" -R -X stream -c fast </dev/null >&2
+}
+
 ready() {
     [ -e data/postmaster.pid ] || return
     last=
     while read -r line; do last=$line; done <data/postmaster.pid
     read -r first <data/postmaster.pid || return
-    [ "$first $last" = "$pid ready" ]
+    [ "$first $last" = "$pid ready" ] || [ "$first $last" = "$pid standby" ]
 }
 
 start() {
@@ -92,6 +98,8 @@ stop() {
 while read -r command argument; do
     case $command in
     init) init "$argument" ;;
+    copy) copy "$argument" ;;
+    promote) "$bin/pg_ctl" promote -D data -w </dev/null >&2 ;;
     start) start "$argument" ;;
     stop) stop INT ;;
     kill) stop QUIT ;;
@@ -104,6 +112,16 @@ cd / && rm -rf "$1"
 
 // newCluster creates a cluster and starts its server.
 func newCluster() (*cluster, error) {
+	// Every user of the machine can connect to the port.
+	password := rand.Text()
+	return makeCluster("init", password, password)
+}
+
+// newStandby creates a cluster that follows c, and starts its server.
+func (c *cluster) newStandby() (*cluster, error) { return makeCluster("copy", c.url(), c.password) }
+
+// makeCluster creates a cluster by a command of its supervisor, and starts its server.
+func makeCluster(command, argument, password string) (*cluster, error) {
 	rights, err := unprivileged()
 	if err != nil {
 		return nil, err
@@ -116,12 +134,11 @@ func newCluster() (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Every user of the machine can connect to the port.
-	c := &cluster{dir: dir, password: rand.Text()}
+	c := &cluster{dir: dir, password: password}
 	if err := c.supervise(bin, rights); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	if err := c.do("init", c.password); err != nil {
+	if err := c.do(command, argument); err != nil {
 		return nil, errors.Join(err, c.end())
 	}
 	// The port is below those that systems give to clients: otherwise a client that connects to a stopped server

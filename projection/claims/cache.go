@@ -24,7 +24,7 @@ import (
 //
 // Three things keep it correct. Events of other writers are read by load. Put adds the jobs that this writer
 // queues. Whatever else changes the tables invalidates the cache: PutQueue, a rebuild, and any failed
-// transaction. What is changed past the ledger is noticed after maxCacheAge.
+// transaction. What is changed past the ledger is noticed after maxCacheAge, or maxSoleAge.
 //
 // Without it a drain of a queue takes 1.2 to 1.6 times as long on PostgreSQL, and on SQLite 1.07 times the
 // processor time where few jobs are claimed at once (8 slots; with 64 slots it makes no difference).
@@ -55,6 +55,11 @@ const (
 	maxCacheAge     = time.Second // a row may have been changed without an event
 	maxMissedEvents = 2000        // listing the lanes costs less than reading more events
 	maxDrainedLanes = 2           // of a queue; listing its lanes costs less than searching more of them
+
+	// A burst is one round trip, and a search several of them, under the write lock. So what is known of the only
+	// lane of a claim is used for longer, also by a worker whose jobs take a minute, and while others write much.
+	maxSoleAge          = 2 * time.Minute
+	maxMissedOfSoleLane = 10_000
 )
 
 // queuedSince lists the jobs that were queued by a range of events, and a null if one of them may concern all

@@ -25,7 +25,7 @@ type SoleLane struct {
 // or a pause, or if the cache does not know.
 func FindSoleLane(tx *ledger.Tx, want Want) *SoleLane {
 	c, ok := tx.Cache().Value().(*claimCache)
-	if !ok || len(want.Queues) != 1 || len(want.Except) > 0 || time.Since(c.listed) > maxCacheAge {
+	if !ok || len(want.Queues) != 1 || len(want.Except) > 0 || time.Since(c.listed) > maxSoleAge {
 		return nil
 	}
 	queue := want.Queues[0]
@@ -77,8 +77,8 @@ func (l *SoleLane) Took(jobs []projection.Job, limit int, now time.Time, others 
 	c.speculation = speculation{lane: l.cursor, busy: true, limit: limit, now: now, wall: time.Now()}
 }
 
-// MissedEvents says what a cache must learn of the events that it does not cover: those that queue a job, and
-// those of the kinds that may concern all jobs, as a list in SQL; and how many events are too many.
+// MissedEvents says what a burst must learn of the events that the cache does not cover: those that queue a
+// job, and those of the kinds that may concern all jobs, as a list in SQL; and how many events are too many.
 func MissedEvents() (queued event.State, kinds string, most int64) {
-	return event.Queued, kindsOfAllJobs(), maxMissedEvents
+	return event.Queued, kindsOfAllJobs(), maxMissedOfSoleLane
 }
