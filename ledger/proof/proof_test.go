@@ -287,3 +287,36 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A file of checkpoints is read as checkpoints or refused, whatever is in it; what one says is what is signed.
+func FuzzCheckpoints(f *testing.F) {
+	private, _, err := proof.GenerateKey("jobs.example.com")
+	if err != nil {
+		f.Fatal(err)
+	}
+	c := proof.Checkpoint{Origin: "jobs.example.com", Size: 257, Root: proof.LeafHash([]byte("{}"))}
+	for _, keys := range [][]string{nil, {private}} {
+		text, err := c.Sign(keys...)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+		f.Add(append(bytes.Clone(text), text...))
+	}
+	f.Fuzz(func(t *testing.T, file []byte) {
+		texts, err := proof.SplitCheckpoints(file)
+		if err != nil {
+			return
+		}
+		for _, text := range texts {
+			c, err := proof.ParseCheckpoint(text)
+			if err != nil {
+				t.Fatalf("%q was taken for a checkpoint: %v", text, err)
+			}
+			again, err := c.Sign()
+			if err != nil || !bytes.HasPrefix(text, again) {
+				t.Fatalf("read from %q and written as %q, %v", text, again, err)
+			}
+		}
+	})
+}
