@@ -131,6 +131,10 @@ func TestServeAnswersAsTheVerbs(t *testing.T) {
 		"/events?kind=enqueued":   "events --kind enqueued",
 		"/events?last=2":          "events --last 2",
 		"/jobs/" + id + "/events": "history " + id,
+		"/events/3":               "events --after 2 --limit 1",
+		"/queues/mail":            "status",
+		"/export":                 "export --no-bodies",
+		"/export?bodies=true":     "export",
 	} {
 		var want bytes.Buffer
 		if err := ask(t.Context(), &want, append([]string{"--json"}, strings.Fields(words)...)); err != nil {

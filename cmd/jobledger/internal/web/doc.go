@@ -11,6 +11,7 @@
 //   - view: what is read from the ledger once for all who ask, such as the events as they are recorded
 //   - door: who is let in, and what becomes of errors
 //   - api: answers as JSON, streams of events, metrics for Prometheus
+//   - send: answers of any length
 //   - page: pages for people
 //
 // server.go has the life of a server, and admin.go what concerns its process.

@@ -175,8 +175,9 @@ func (p *pipe) ask(ctx context.Context, line []byte, tooLong bool) pipeAnswer {
 // request returns a line as a request over HTTP.
 func (p *pipe) request(ctx context.Context, asked pipeRequest) (*http.Request, error) {
 	bare, _, _ := strings.Cut(asked.Path, "?")
-	if !strings.HasPrefix(bare, "/") || strings.HasSuffix(bare, "/stream") {
-		return nil, errors.New("path is one of the API, and no stream")
+	if !strings.HasPrefix(bare, "/") || strings.HasSuffix(bare, "/stream") ||
+		strings.HasSuffix(bare, "/export") {
+		return nil, errors.New("path is one of the API, and no stream or export")
 	}
 	if !strings.HasPrefix(asked.Path, wire.Root+"/") {
 		asked.Path = wire.Root + asked.Path

@@ -19,11 +19,17 @@ var scopesOf = map[string]string{
 	"GET " + api.Root + "/workers": "read", "GET " + api.Root + "/jobs": "read",
 	"GET " + api.Root + "/jobs/{job}": "read", "GET " + api.Root + "/jobs/{job}/events": "read",
 	"GET " + api.Root + "/jobs/{job}/why": "read", "GET " + api.Root + "/events": "read",
-	"GET " + api.Root + "/jobs/{job}/payload": "read bodies",
-	"GET " + api.Root + "/jobs/{job}/result":  "read bodies",
-	"POST " + api.Root + "/jobs":              "enqueue", "PUT " + api.Root + "/jobs/{job}": "enqueue",
-	"POST " + api.Root + "/queues/{queue}/jobs": "enqueue",
-	"POST " + api.Root + "/claims":              "work", "GET " + api.Root + "/claims": "work",
+	"GET " + api.Root + "/ledger": "read", "GET " + api.Root + "/queues/{queue}": "read",
+	"GET " + api.Root + "/events/{pos}": "read", "GET " + api.Root + "/attempts": "read",
+	"GET " + api.Root + "/jobs/{job}/attempts": "read", "GET " + api.Root + "/jobs/{job}/owner": "read",
+	"GET " + api.Root + "/export": "read", "GET " + api.Root + "/depth": "read",
+	"GET " + api.Root + "/jobs/{job}/logs/{attempt}/{stream}": "read bodies",
+	"GET " + api.Root + "/jobs/{job}/payload":                 "read bodies",
+	"GET " + api.Root + "/jobs/{job}/result":                  "read bodies",
+	"POST " + api.Root + "/jobs":                              "enqueue",
+	"PUT " + api.Root + "/jobs/{job}":                         "enqueue",
+	"POST " + api.Root + "/queues/{queue}/jobs":               "enqueue",
+	"POST " + api.Root + "/claims":                            "work", "GET " + api.Root + "/claims": "work",
 	"GET " + api.Root + "/claims/ready":                      "work",
 	"PUT " + api.Root + "/jobs/{job}/claims/{token}":         "work",
 	"PUT " + api.Root + "/jobs/{job}/claims/{token}/process": "work",
@@ -89,7 +95,7 @@ func TestRightsOfEveryRoute(t *testing.T) {
 		ofQueue := strings.Contains(path, "{job}") || strings.Contains(path, "{queue}")
 		path = strings.NewReplacer("{$}", "", "{job}", string(s.job), "{name}", "style.css", "{queue}", "mail",
 			"{token}", "01KDXYZAF8000000000000000A", "{boot}", "01KDXYZAF8000000000000000B",
-			"{pos}", "1", "{worker}", "alpha").Replace(path)
+			"{pos}", "1", "{worker}", "alpha", "{attempt}", "1", "{stream}", "out").Replace(path)
 		if rt.Streams && method == "GET" && strings.HasSuffix(path, "/stream") {
 			method = "HEAD" // the answer to GET has no end
 		}

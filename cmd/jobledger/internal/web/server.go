@@ -17,6 +17,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/hook"
 	"jobledger/cmd/jobledger/internal/web/page"
+	"jobledger/cmd/jobledger/internal/web/send"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/cmd/jobledger/internal/web/work"
 	"jobledger/commands"
@@ -119,6 +120,7 @@ func New(c Config) *Server {
 	}
 	s.door.Add(s.door.HealthRoutes()...)
 	s.door.Add(s.api.Routes()...)
+	s.door.Add(send.New(s.api).Routes()...)
 	pages.Acts = &act.Acts{API: s.api, Service: service}
 	s.door.Add(pages.Acts.Routes()...)
 	s.door.Add(s.work.Routes()...)

@@ -62,6 +62,11 @@ func (a *API) Routes() []door.Route {
 		{Pattern: "GET " + Root + "/openapi.json", Needs: door.Read, Handle: a.openAPI},
 		{Pattern: "GET " + Root + "/events/stream", Needs: door.Read, Streams: true, Queues: true,
 			Handle: a.streamEvents},
+		{Pattern: "GET " + Root + "/ledger", Needs: door.Read, Handle: a.ledger},
+		{Pattern: "GET " + Root + "/queues/{queue}", Needs: door.Read, Queues: true, Handle: a.queue},
+		{Pattern: "GET " + Root + "/events/{pos}", Needs: door.Read, Queues: true, Handle: a.event},
+		{Pattern: "GET " + Root + "/attempts", Needs: door.Read, Queues: true, Handle: a.attempts},
+		{Pattern: "GET " + Root + "/jobs/{job}/attempts", Needs: door.Read, Queues: true, Handle: a.attempts},
 		{Pattern: "GET " + Root + "/jobs/{job}/payload", Needs: door.Read | door.Bodies, Queues: true,
 			Handle: a.payload},
 		{Pattern: "GET " + Root + "/jobs/{job}/result", Needs: door.Read | door.Bodies, Queues: true,
@@ -108,6 +113,7 @@ var Resources = []Resource{
 	{"/jobs/{job}", "show", []string{"at"}, one},
 	{"/jobs/{job}/events", "history", nil, list},
 	{"/jobs/{job}/why", "why", []string{"at"}, one},
+	{"/jobs/{job}/owner", "owner", []string{"at"}, one},
 	{"/events", "events", []string{"job", "kind", "worker", "queue", "actor", "from", "to", "after", "last",
 		"limit"}, events},
 }
@@ -138,7 +144,7 @@ func (a *API) Find(r *http.Request, res Resource, query url.Values) (f Found, er
 		return f, err
 	}
 	if res.ofQueues() {
-		if err := a.within(r, query); err != nil {
+		if err := a.Within(r, query); err != nil {
 			return f, err
 		}
 	}
@@ -149,8 +155,10 @@ func (a *API) Find(r *http.Request, res Resource, query url.Values) (f Found, er
 	err = a.Ask(r.Context(), out, words)
 	switch {
 	case errors.Is(err, errEnough):
-	case err != nil && a.Nothing(err) && res.form != one:
-		out.Reset()
+	case err != nil && a.Nothing(err) && (res.form != one || res.verb == "owner" && out.Len() > 0):
+		if res.form != one { // that there was no owner is an answer
+			out.Reset()
+		}
 	case err != nil:
 		return f, err
 	}
@@ -252,6 +260,9 @@ func (res Resource) Words(query url.Values, job string) (words []string, limit i
 		words = append(words, "--limit="+strconv.Itoa(limit+1))
 	} else if query.Has("limit") {
 		return nil, 0, bad("last and limit exclude each other")
+	}
+	if res.verb == "owner" && !query.Has("at") {
+		words = append(words, "--as-of=now")
 	}
 	if strings.Contains(res.Path, "{job}") {
 		if !IsJobID(job) {

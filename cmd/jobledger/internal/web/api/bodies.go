@@ -29,7 +29,7 @@ func (a *API) sendBody(w http.ResponseWriter, r *http.Request, what string,
 		return door.Refusal(http.StatusBadRequest, "usage",
 			"this is the address of no job; there are no parameters")
 	}
-	if err := a.within(r, nil); err != nil {
+	if err := a.Within(r, nil); err != nil {
 		return err
 	}
 	var j state.Job

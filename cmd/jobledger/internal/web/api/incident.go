@@ -57,7 +57,7 @@ func (a *API) incident(w http.ResponseWriter, r *http.Request) error {
 		Program: cli.ProgramName + " " + buildinfo.Read().String(), Bodies: given["bodies"],
 		WindowOnly: given["window_only"]}
 	if !MaySeeBodies(r.Context()) {
-		options.Withhold = withholdOfEvent
+		options.Withhold = WithholdOfEvent
 	}
 	if _, err = incident.WriteFolder(r.Context(), a.Store, window, options); err != nil {
 		return err

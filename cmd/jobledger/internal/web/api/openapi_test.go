@@ -25,6 +25,8 @@ func TestOpenAPIHasTheRoutes(t *testing.T) {
 	}
 	want := map[string][]string{Root + "/events/stream": StreamParams, Root + "/moments": {"px"},
 		Root + "/incident": IncidentParams}
+	want[Root+"/attempts"], want[Root+"/jobs/{job}/attempts"] = AttemptParams, JobAttemptParams
+	want[Root+"/queues/{queue}"], want[Root+"/depth"] = []string{"at"}, DepthParams
 	for _, path := range []string{"/lanes", "/series", "/failures", "/diff"} {
 		want[Root+path] = SpanParams
 	}

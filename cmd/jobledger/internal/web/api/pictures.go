@@ -17,6 +17,7 @@ func (a *API) pictureRoutes() []door.Route {
 		{Pattern: "GET " + Root + "/lanes", Needs: door.Read, Long: true, Handle: a.lanes},
 		{Pattern: "GET " + Root + "/moments", Needs: door.Read, Handle: a.moments},
 		{Pattern: "GET " + Root + "/series", Needs: door.Read, Long: true, Handle: a.spanned(readSeries)},
+		{Pattern: "GET " + Root + "/depth", Needs: door.Read, Long: true, Handle: a.depth},
 		{Pattern: "GET " + Root + "/failures", Needs: door.Read, Handle: a.spanned(readFailures)},
 		{Pattern: "GET " + Root + "/diff", Needs: door.Read, Handle: a.spanned(readDiff)},
 		{Pattern: "GET " + Root + "/integrity", Needs: door.Read, Handle: a.integrity},
@@ -54,6 +55,23 @@ func (a *API) spanned(read func(r *http.Request, tx *ledger.Tx, s view.Span) (an
 
 func readSeries(r *http.Request, tx *ledger.Tx, s view.Span) (any, error) {
 	return view.ReadSeries(r.Context(), tx, s)
+}
+
+// DepthParams are the parameters of a depth.
+var DepthParams = []string{"at", "from", "to", "queue", "px"}
+
+// depth sends how many jobs had not ended at px moments of a window.
+func (a *API) depth(w http.ResponseWriter, r *http.Request) error {
+	query, err := ReadParams(r, DepthParams)
+	if err == nil {
+		_, err = WholeParam(query, "px", view.DepthPoints, 1, view.MaxDepthPoints)
+	}
+	if err != nil {
+		return err
+	}
+	return a.spanned(func(r *http.Request, tx *ledger.Tx, s view.Span) (any, error) {
+		return view.ReadDepth(r.Context(), tx, s)
+	})(w, r)
 }
 
 func readDiff(r *http.Request, tx *ledger.Tx, s view.Span) (any, error) {
@@ -104,6 +122,12 @@ func (a *API) checkAll(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) sendIntegrity(w http.ResponseWriter) error {
+	out := a.verified()
+	return sendJSON(w, out["until"].(int64), out)
+}
+
+// verified is what was verified.
+func (a *API) verified() map[string]any {
 	v := a.Verifier.Last()
 	out := map[string]any{"since": v.Since, "until": v.Until, "at": nil, "running": v.Running,
 		"findings": v.Findings}
@@ -113,5 +137,5 @@ func (a *API) sendIntegrity(w http.ResponseWriter) error {
 	if !v.At.IsZero() {
 		out["at"] = event.FormatTime(v.At)
 	}
-	return sendJSON(w, v.Until, out)
+	return out
 }

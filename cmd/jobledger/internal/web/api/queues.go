@@ -13,9 +13,9 @@ import (
 	"jobledger/projection"
 )
 
-// within returns an error unless the caller of r may see what is asked for: it is for all queues, or the
+// Within returns an error unless the caller of r may see what is asked for: it is for all queues, or the
 // request is about one job, by its whole id, or names queues, that it is for.
-func (a *API) within(r *http.Request, query url.Values) error {
+func (a *API) Within(r *http.Request, query url.Values) error {
 	c := door.CallerOf(r.Context())
 	if c.AllQueues() {
 		return nil

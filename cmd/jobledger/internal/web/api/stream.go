@@ -20,7 +20,7 @@ import (
 
 // Times of a stream.
 const (
-	streamKeepalive    = 15 * time.Second // between two signs of life, at which the credential is checked again
+	StreamKeepalive    = 15 * time.Second // between two signs of life, at which the credential is checked again
 	defaultStreamWrite = 30 * time.Second // for a client to read what was sent
 )
 
@@ -84,7 +84,7 @@ func (a *API) Stream(w http.ResponseWriter, r *http.Request, data func(view.Sent
 func (o *stream) begin(ctx context.Context, r *http.Request) (first string, err error) {
 	query, err := QueryOf(r)
 	if err == nil {
-		err = o.within(r, query)
+		err = o.Within(r, query)
 	}
 	if err != nil {
 		return "", err
@@ -154,7 +154,7 @@ func (o *stream) run(r *http.Request, first string) error {
 	if err := o.send(fmt.Sprintf("retry: 2000\nevent: %s\ndata: {\"pos\":%d}\n\n", first, o.pos)); err != nil {
 		return err
 	}
-	ticker := time.NewTicker(streamKeepalive)
+	ticker := time.NewTicker(StreamKeepalive)
 	defer ticker.Stop()
 	for {
 		text, more, err := o.next(r.Context())

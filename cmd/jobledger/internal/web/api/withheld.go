@@ -28,7 +28,7 @@ func (res Resource) withhold(ctx context.Context, line []byte) ([]byte, error) {
 		short, err := without(line, bodyFields...)
 		return append(short, '\n'), err
 	case res.form == events:
-		return withholdOfEvent(line)
+		return WithholdOfEvent(line)
 	}
 	return line, nil
 }
@@ -37,8 +37,8 @@ func (res Resource) withhold(ctx context.Context, line []byte) ([]byte, error) {
 // jobs to come.
 var scheduleSet = []byte(`"kind":"` + event.KindScheduleSet.String() + `"`)
 
-// withholdOfEvent is line, an event, without a payload.
-func withholdOfEvent(line []byte) ([]byte, error) {
+// WithholdOfEvent is line, an event, without a payload.
+func WithholdOfEvent(line []byte) ([]byte, error) {
 	if !bytes.Contains(line, scheduleSet) {
 		return line, nil
 	}
@@ -61,7 +61,7 @@ func lineFor(ctx context.Context, e view.Sent) ([]byte, error) {
 	if e.Kind() != event.KindScheduleSet || MaySeeBodies(ctx) {
 		return e.Line, nil
 	}
-	return withholdOfEvent(e.Line)
+	return WithholdOfEvent(e.Line)
 }
 
 // without returns the object that line is without the fields of these names. The others stay

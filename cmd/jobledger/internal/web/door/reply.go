@@ -37,7 +37,7 @@ func (a *reply) finish(r *http.Request) {
 	w, h, body := a.ResponseWriter, a.Header(), a.body.Bytes()
 	status := max(a.status, http.StatusOK)
 	long := len(body) >= leastGzip && h.Get("Content-Type") != "application/zip"
-	zipped := long && acceptsGzip(r.Header.Get("Accept-Encoding"))
+	zipped := long && TakesGzip(r)
 	if long {
 		h.Add("Vary", "Accept-Encoding")
 	}
@@ -91,6 +91,9 @@ func hasTag(header, tag string) bool {
 	}
 	return false
 }
+
+// TakesGzip reports whether the client of r takes an answer that is compressed with gzip.
+func TakesGzip(r *http.Request) bool { return acceptsGzip(r.Header.Get("Accept-Encoding")) }
 
 // acceptsGzip reports whether the header Accept-Encoding names gzip, unless with the quality 0.
 func acceptsGzip(header string) bool {

@@ -43,30 +43,13 @@ func ReadSeries(ctx context.Context, tx *ledger.Tx, s Span) (*Series, error) {
 		return nil, err
 	}
 	runs := make([][]float64, n)
-	query, args := seriesMoves+` WHERE`, []any(nil)
-	if s.Queue != "" {
-		query, args = seriesMoves+` CROSS JOIN events q WHERE q.pos = e.job AND q.data ->> 'queue' = ? AND`,
-			[]any{s.Queue}
-	}
-	rows, err := tx.Query(ctx, query+seriesWindow, append(args, s.From.Pos, s.To.Pos)...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var job, at int64
-		var kind event.Kind
-		var from, to event.State
-		if err := rows.Scan(&job, &kind, &from, &to, &at); err != nil {
-			return nil, err
-		}
-		when := event.FromMicros(at)
-		i := min(max(int(when.Sub(s.From.At)/step), 0), n-1)
-		out.Queued[i] += one(to == event.Queued) - one(from == event.Queued)
-		out.Held[i] += one(to.Held()) - one(from.Held())
-		switch kind {
+	err = eachMove(ctx, tx, s, func(m move) {
+		i := min(max(int(m.at.Sub(s.From.At)/step), 0), n-1)
+		out.Queued[i] += m.queued()
+		out.Held[i] += m.held()
+		switch m.kind {
 		case event.KindClaimed:
-			begun[job] = when
+			begun[m.job] = m.at
 		case event.KindSucceeded:
 			out.Succeeded[i]++
 		case event.KindFailed:
@@ -74,14 +57,12 @@ func ReadSeries(ctx context.Context, tx *ledger.Tx, s Span) (*Series, error) {
 		case event.KindReclaimed:
 			out.Lost[i]++
 		}
-		if from.Held() && !to.Held() {
-			if began, known := begun[job]; known {
-				runs[i] = append(runs[i], when.Sub(began).Seconds())
-				delete(begun, job)
-			}
+		if began, known := begun[m.job]; known && m.from.Held() && !m.to.Held() {
+			runs[i] = append(runs[i], m.at.Sub(began).Seconds())
+			delete(begun, m.job)
 		}
-	}
-	if err := rows.Err(); err != nil {
+	})
+	if err != nil {
 		return nil, err
 	}
 	for i, run := range runs {
@@ -96,11 +77,6 @@ func ReadSeries(ctx context.Context, tx *ledger.Tx, s Span) (*Series, error) {
 	}
 	return out, nil
 }
-
-// seriesMoves reads what happened to jobs but heartbeats. A new job comes from no state.
-const seriesMoves = `SELECT e.job, e.kind, coalesce(e.from_state, 0), e.to_state, e.at FROM events e`
-
-const seriesWindow = ` e.pos > ? AND e.pos <= ? AND e.seq IS NOT NULL AND e.kind <> 3 ORDER BY e.pos`
 
 // begin adds the depth at the beginning of s to the first step, and returns when the claims that were live
 // then had begun, by job.
@@ -124,11 +100,4 @@ func (out *Series) begin(ctx context.Context, tx *ledger.Tx, s Span) (map[int64]
 		begun[a.N] = a.ClaimedAt
 	}
 	return begun, err
-}
-
-func one(is bool) int64 {
-	if is {
-		return 1
-	}
-	return 0
 }

@@ -1,0 +1,90 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"jobledger/cmd/jobledger/internal/web/door"
+)
+
+// ReadParams returns the parameters of r. They are those of params, each once but for many.
+func ReadParams(r *http.Request, params []string, many ...string) (url.Values, error) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, ErrQuery
+	}
+	for _, name := range SortedNames(query) {
+		switch {
+		case len(params) == 0:
+			return nil, door.Refusal(http.StatusBadRequest, "usage", "there are no parameters")
+		case !slices.Contains(params, name):
+			return nil, door.Refusal(http.StatusBadRequest, "usage", fmt.Sprintf(
+				"there is no parameter %.40q here; there are: %s", name, strings.Join(params, ", ")))
+		case len(query[name]) > 1 && !slices.Contains(many, name), len(query[name]) > maxParams:
+			return nil, door.Refusal(http.StatusBadRequest, "usage", name+" is given too often")
+		case query.Get(name) == "":
+			return nil, door.Refusal(http.StatusBadRequest, "usage", name+" is empty")
+		}
+	}
+	return query, nil
+}
+
+// WholeParam returns the number that a parameter has, from least to most.
+func WholeParam(query url.Values, name string, absent, least, most int) (int, error) {
+	text := query.Get(name)
+	if text == "" {
+		return absent, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err == nil && n >= least && n <= most && strconv.Itoa(n) == text {
+		return n, nil
+	}
+	upTo := fmt.Sprintf(" from %d to %d", least, most)
+	if most == math.MaxInt64 {
+		upTo = fmt.Sprintf(", at least %d", least)
+	}
+	return 0, door.Refusal(http.StatusBadRequest, "usage", name+" is a number"+upTo)
+}
+
+// SwitchParam returns whether a parameter is true.
+func SwitchParam(query url.Values, name string) (bool, error) {
+	switch query.Get(name) {
+	case "true":
+		return true, nil
+	case "", "false":
+		return false, nil
+	}
+	return false, door.Refusal(http.StatusBadRequest, "usage", name+" is true or false")
+}
+
+// sendLines answers with found, each as toJSON makes it, as an object or as lines.
+func sendLines[T, J any](w http.ResponseWriter, r *http.Request, pos int64, found []T, toJSON func(T) J,
+	next string) error {
+	var text bytes.Buffer
+	lines := json.NewEncoder(&text)
+	lines.SetEscapeHTML(false)
+	for _, one := range found {
+		if err := lines.Encode(toJSON(one)); err != nil {
+			return err
+		}
+	}
+	if text.Len() > door.MaxAnswer {
+		return door.ErrTooLarge
+	}
+	h := w.Header()
+	h.Set("Jobledger-Pos", strconv.FormatInt(pos, 10))
+	h.Set("Cache-Control", "private, no-cache")
+	if r.Header.Get("Accept") == "application/x-ndjson" {
+		h.Set("Content-Type", "application/x-ndjson")
+		return door.Send(w, text.Bytes())
+	}
+	split := bytes.SplitAfter(text.Bytes(), []byte("\n"))
+	return sendItems(w, split[:len(split)-1], next)
+}

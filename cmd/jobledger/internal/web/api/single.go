@@ -1,0 +1,145 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"jobledger/cmd/jobledger/internal/buildinfo"
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/state"
+	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/commands"
+	"jobledger/commands/remote/wire"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+)
+
+// ledger sends what the ledger is, up to where it was verified, and what requests may ask for.
+func (a *API) ledger(w http.ResponseWriter, r *http.Request) error {
+	if _, err := ReadParams(r, nil); err != nil {
+		return err
+	}
+	var tail int64
+	var last *string
+	restores := 0
+	err := a.Store.Read(r.Context(), func(tx *ledger.Tx) (err error) {
+		if tail, err = tx.Tail(r.Context()); err != nil || tail == 0 {
+			return err
+		}
+		e, err := state.LastEvent(r.Context(), tx, 0)
+		if err != nil {
+			return err
+		}
+		at := event.FormatTime(e.At)
+		last = &at
+		for _, err := range tx.Events(r.Context(), ledger.Filter{Kinds: []event.Kind{event.KindRestored}}) {
+			if err != nil {
+				return err
+			}
+			restores++
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	engine := "sqlite"
+	if ledger.IsServerAddress(a.Store.Path()) {
+		engine = "postgres"
+	}
+	return sendJSON(w, tail, map[string]any{"engine": engine, "schema": a.Store.SchemaVersion(), "pos": tail,
+		"last_event_at": last, "restores": restores, "verified": a.verified(), "now": event.FormatTime(a.Now()),
+		"version": buildinfo.Read().Version, "limits": map[string]int{"payload_bytes": commands.MaxPayload,
+			"answer_bytes": door.MaxAnswer, "page": maxLimit, "page_default": DefaultLimit,
+			"wait_seconds": int(wire.MaxWait.Seconds())}})
+}
+
+// queue sends the line of one queue that the verb status prints.
+func (a *API) queue(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("queue")
+	if err := commands.CheckQueue(name); err != nil {
+		return err
+	}
+	missing := cli.Exitf(cli.ExitNothing, "there is no queue %s", name)
+	if !door.CallerOf(r.Context()).Queue(name) {
+		return missing
+	}
+	query, err := ReadParams(r, []string{"at"})
+	if err != nil {
+		return err
+	}
+	f, err := a.Find(r, ResourceAt("/status"), query)
+	if err != nil {
+		return err
+	}
+	for _, line := range f.Lines {
+		var q struct {
+			Queue string `json:"queue"`
+		}
+		if err := json.Unmarshal(line, &q); err != nil {
+			return fmt.Errorf("read a queue: %w", err)
+		}
+		if q.Queue == name {
+			return sendLine(w, f.pos, line)
+		}
+	}
+	return missing
+}
+
+// event sends the event at a position.
+func (a *API) event(w http.ResponseWriter, r *http.Request) error {
+	pos, err := strconv.ParseInt(r.PathValue("pos"), 10, 64)
+	if err != nil || pos < 1 {
+		return door.Refusal(http.StatusBadRequest, "usage", "the address of an event is /events/POS")
+	}
+	if _, err := ReadParams(r, nil); err != nil {
+		return err
+	}
+	tail, err := a.Tail(r.Context())
+	if err != nil {
+		return err
+	}
+	out := &answerBuffer{first: true}
+	err = a.Ask(r.Context(), out, []string{"events", "--json", fmt.Sprintf("--after=%d", pos-1), "--limit=1"})
+	if err != nil && !errors.Is(err, errEnough) && !a.Nothing(err) {
+		return err
+	}
+	line, _, _ := bytes.Cut(out.Bytes(), []byte("\n"))
+	var e struct {
+		Pos int64       `json:"pos"`
+		Job event.JobID `json:"job"`
+	}
+	if len(line) > 0 {
+		if err := json.Unmarshal(line, &e); err != nil {
+			return fmt.Errorf("read an event: %w", err)
+		}
+	}
+	if missing := cli.Exitf(cli.ExitNothing, "there is no event at pos %d", pos); e.Pos != pos {
+		return missing
+	} else if !door.CallerOf(r.Context()).AllQueues() { // such a caller sees the events of jobs of its queues
+		if e.Job == "" {
+			return missing
+		}
+		r.SetPathValue("job", string(e.Job))
+		if a.Within(r, nil) != nil {
+			return missing
+		}
+	}
+	if line, err = ResourceAt("/events").withhold(r.Context(), line); err != nil {
+		return err
+	}
+	return sendLine(w, tail, append(line, '\n'))
+}
+
+// sendLine answers with one line of JSON, which has everything up to pos.
+func sendLine(w http.ResponseWriter, pos int64, line []byte) error {
+	h := w.Header()
+	h.Set("Jobledger-Pos", strconv.FormatInt(pos, 10))
+	h.Set("Cache-Control", "private, no-cache")
+	h.Set("Content-Type", "application/json")
+	return door.Send(w, line)
+}

@@ -1,0 +1,176 @@
+package send
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/door"
+)
+
+// Sender sends them. It is safe for concurrent use.
+type Sender struct {
+	*api.API
+	downloads chan struct{} // has room for those that are sent
+}
+
+// New returns a Sender of what a knows.
+func New(a *api.API) *Sender {
+	return &Sender{API: a, downloads: make(chan struct{}, maxDownloads)}
+}
+
+// Routes are those of the API.
+func (a *Sender) Routes() []door.Route {
+	return []door.Route{
+		{Pattern: "GET " + api.Root + "/export", Needs: door.Read, Streams: true, Handle: a.export},
+		{Pattern: "GET " + api.Root + "/jobs/{job}/logs/{attempt}/{stream}", Needs: door.Read | door.Bodies,
+			Streams: true, Queues: true, Handle: a.logs},
+	}
+}
+
+// errClient means that a part could not be sent: the client has gone.
+var errClient = errors.New("web: the client of a download has gone")
+
+// maxDownloads is how many answers of any length are sent at the same time.
+const maxDownloads = 64
+
+// download is an answer of any length, which is sent as it is made. What it takes to be sent is not limited,
+// but a client that reads nothing for some time is dropped.
+type download struct {
+	*Sender
+	w       http.ResponseWriter
+	headers http.Header // of an answer that is no error
+	zips    bool
+	zip     *gzip.Writer
+	begun   bool
+}
+
+// newDownload begins nothing: until the first byte, an error is answered as any other is.
+func (a *Sender) newDownload(w http.ResponseWriter, r *http.Request, kind, name string) *download {
+	h := http.Header{"Content-Type": {kind}, "Content-Disposition": {`attachment; filename="` + name + `"`},
+		"X-Accel-Buffering": {"no"}}
+	return &download{Sender: a, w: w, headers: h, zips: door.TakesGzip(r)}
+}
+
+// run has write write the answer, until the client goes or the server ends.
+func (d *download) run(r *http.Request, write func(ctx context.Context, out io.Writer) error) error {
+	if r.Method == http.MethodHead {
+		d.begin()
+		return nil
+	}
+	select {
+	case d.downloads <- struct{}{}:
+		defer func() { <-d.downloads }()
+	default:
+		return door.Refusal(http.StatusServiceUnavailable, "busy", "there are too many downloads at the same time")
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	go func() {
+		defer cancel()
+		ticker := time.NewTicker(api.StreamKeepalive)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-d.Door.Closing():
+				return
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				if !d.Door.Admits(r) {
+					return
+				}
+			}
+		}
+	}()
+	// The client has sent all of its request: no time runs for it any more, but while it is sent something.
+	control := http.NewResponseController(d.w)
+	err := errors.Join(control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{}))
+	if err != nil {
+		return err
+	}
+	err = write(ctx, d)
+	if err == nil {
+		err = d.end()
+	}
+	if err == nil || !d.begun {
+		return err
+	}
+	if ctx.Err() == nil && !errors.Is(err, errClient) {
+		d.Door.ProblemOf(err) // it is logged
+	}
+	// The answer has begun, so there is no other one: the connection is cut off, and is no whole answer.
+	_ = http.NewResponseController(d.w).SetWriteDeadline(time.Unix(1, 0))
+	return nil
+}
+
+func (d *download) begin() {
+	if d.begun {
+		return
+	}
+	d.begun = true
+	h := d.w.Header()
+	for name, values := range d.headers {
+		h[name] = values
+	}
+	h.Add("Vary", "Accept-Encoding")
+	if d.zips {
+		h.Set("Content-Encoding", "gzip")
+		d.zip = gzip.NewWriter(d.w)
+	}
+}
+
+// Write sends a part of the answer. A client that does not read it in time is dropped.
+func (d *download) Write(part []byte) (n int, err error) {
+	d.begin()
+	err = d.within(func() error {
+		if d.zip != nil {
+			n, err = d.zip.Write(part)
+		} else {
+			n, err = d.w.Write(part) // #nosec G705 -- an attachment, which no browser shows as a page
+		}
+		return err
+	})
+	return n, err
+}
+
+// within has send send something, for which the client has some time.
+func (d *download) within(send func() error) error {
+	control := http.NewResponseController(d.w)
+	err := control.SetWriteDeadline(time.Now().Add(d.StreamWrite))
+	if err == nil {
+		err = send()
+	}
+	if err == nil {
+		err = control.SetWriteDeadline(time.Time{})
+	}
+	if err != nil {
+		return errors.Join(errClient, err)
+	}
+	return nil
+}
+
+// Flush sends at once what was written.
+func (d *download) Flush() error {
+	d.begin()
+	return d.within(func() error {
+		if d.zip != nil {
+			if err := d.zip.Flush(); err != nil {
+				return err
+			}
+		}
+		return http.NewResponseController(d.w).Flush()
+	})
+}
+
+func (d *download) end() error {
+	d.begin()
+	if d.zip == nil {
+		return nil
+	}
+	return d.within(d.zip.Close)
+}

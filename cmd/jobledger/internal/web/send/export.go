@@ -1,0 +1,84 @@
+package send
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strconv"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/export"
+	"jobledger/cmd/jobledger/internal/timespec"
+	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/ledger"
+)
+
+// ExportParams are the parameters of an export.
+var ExportParams = []string{"from", "to", "format", "bodies"}
+
+// export sends what the verb export writes, as it reads it: with bodies=true all of it, otherwise what it
+// writes with --no-bodies.
+func (a *Sender) export(w http.ResponseWriter, r *http.Request) error {
+	query, err := api.ReadParams(r, ExportParams)
+	if err != nil {
+		return err
+	}
+	bodies, err := api.SwitchParam(query, "bodies")
+	switch {
+	case err != nil:
+		return err
+	case bodies && !api.MaySeeBodies(r.Context()):
+		return door.Refusal(http.StatusForbidden, "forbidden", "this credential has no right to payloads")
+	}
+	var window export.Window
+	var tail int64
+	err = a.Store.Read(r.Context(), func(tx *ledger.Tx) (err error) {
+		var ends [2]*timespec.When
+		for i, name := range []string{"from", "to"} {
+			if query.Has(name) {
+				when, err := cli.ParseWhen(name, query.Get(name), a.Now())
+				if err != nil {
+					return err
+				}
+				ends[i] = &when
+			}
+		}
+		if from, to := ends[0], ends[1]; from != nil && to != nil && from.ByPos == to.ByPos &&
+			(from.Pos > to.Pos || from.Time.After(to.Time)) {
+			return door.Refusal(http.StatusBadRequest, "usage", "from is later than to")
+		}
+		if tail, err = tx.Tail(r.Context()); err == nil {
+			window, err = export.Between(r.Context(), tx, ends[0], ends[1])
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var kind, name string
+	var write func(ctx context.Context, out io.Writer) error
+	switch query.Get("format") {
+	case "", "jsonl":
+		kind, name = "application/x-ndjson", "export.jsonl"
+		options := export.LinesOptions{Bodies: bodies}
+		if !api.MaySeeBodies(r.Context()) {
+			options.Withhold = api.WithholdOfEvent
+		}
+		write = func(ctx context.Context, out io.Writer) error {
+			_, err := export.Lines(ctx, a.Store, window, options, out)
+			return err
+		}
+	case "csv":
+		kind, name = "text/csv; charset=utf-8", "attempts.csv"
+		write = func(ctx context.Context, out io.Writer) error { return export.CSV(ctx, a.Store, window, out) }
+	case "trace":
+		kind, name = "application/json", "trace.json"
+		write = func(ctx context.Context, out io.Writer) error { return export.Trace(ctx, a.Store, window, out) }
+	default:
+		return door.Refusal(http.StatusBadRequest, "usage", "format is jsonl, csv or trace")
+	}
+	d := a.newDownload(w, r, kind, name)
+	d.headers.Set("Jobledger-Pos", strconv.FormatInt(tail, 10))
+	return d.run(r, write)
+}

@@ -1,0 +1,69 @@
+package view
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"time"
+
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+)
+
+// move is an event that moved a job to another state.
+type move struct {
+	job      int64 // its number
+	kind     event.Kind
+	from, to event.State // from 0: it is new
+	at       time.Time
+}
+
+// queued is by how many more jobs are queued after m.
+func (m move) queued() int64 { return one(m.to == event.Queued) - one(m.from == event.Queued) }
+
+// held is by how many more jobs are claimed or running after m.
+func (m move) held() int64 { return one(m.to.Held()) - one(m.from.Held()) }
+
+func one(is bool) int64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// moves reads the transitions but heartbeats; withQueue those of one queue.
+const (
+	moves     = `SELECT e.job, e.kind, e.from_state, e.to_state, e.at FROM events e WHERE`
+	withQueue = `SELECT e.job, e.kind, e.from_state, e.to_state, e.at FROM events e CROSS JOIN events q
+WHERE q.pos = e.job AND q.data ->> 'queue' = ? AND`
+	within = ` e.pos > ? AND e.pos <= ? AND e.to_state > 0 AND e.kind <> 3 ORDER BY e.pos`
+)
+
+// eachMove calls fn for each transition within s, in order.
+func eachMove(ctx context.Context, tx *ledger.Tx, s Span, fn func(move)) error {
+	query, args := moves, []any{s.From.Pos, s.To.Pos}
+	if s.Queue != "" {
+		query, args = withQueue, append([]any{s.Queue}, args...)
+	}
+	damaged := 0
+	err := tx.Each(ctx, func(row []driver.Value) bool {
+		var m move
+		var numbers [5]int64
+		for i := range numbers {
+			var ok bool
+			if numbers[i], ok = row[i].(int64); !ok && row[i] != nil {
+				damaged++
+				return true
+			}
+		}
+		m.job, m.kind, m.at = numbers[0], event.Kind(numbers[1]), event.FromMicros(numbers[4])
+		m.from, m.to = event.State(numbers[2]), event.State(numbers[3])
+		fn(m)
+		return true
+	}, query+within, args...)
+	if err == nil && damaged > 0 {
+		err = fmt.Errorf("%w: %d events after %d have no known job, kind or state", ledger.ErrDamaged, damaged,
+			s.From.Pos)
+	}
+	return err
+}
