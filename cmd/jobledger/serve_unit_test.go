@@ -32,7 +32,8 @@ func TestServeUnitInTheDocs(t *testing.T) {
 	}
 	s.ok(os.WriteFile(s.path("jobledger.service"), []byte(strings.ReplaceAll(unit, "/usr/local/bin/jobledger",
 		program)), 0o600))
-	out, err := exec.Command("systemd-analyze", "verify", "--man=no", s.path("jobledger.service")).CombinedOutput()
+	out, err := exec.Command("systemd-analyze", "verify", "--man=no",
+		s.path("jobledger.service")).CombinedOutput()
 	if err != nil || strings.Contains(string(out), "jobledger.service:") {
 		t.Errorf("the unit is\n%s\n%v\n%s", unit, err, out)
 	}
