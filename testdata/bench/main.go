@@ -7,6 +7,7 @@
 //	go run . -dir /mnt/disk -sync normal
 //	go run . -postgres postgres://me@host/postgres -engines river-pg,jobledger-pg
 //	go run . -postgres postgres://me@host/postgres -network -rounds 5
+//	go run . -postgres postgres://me@host/postgres -fleet 100 -delays 2 -syncs 0
 //
 // It is a module of its own, so that no other queue enters the product's dependencies.
 //
@@ -33,6 +34,9 @@
 // With -network, drains on PostgreSQL are compared with River's over networks with a delay of 0, 0.5 and 2 ms a
 // round trip, which a proxy adds, and on a disk whose syncs take 1 ms more, which the server's commit_delay
 // adds. Both engines drain one right after the other; five rounds take about half an hour.
+//
+// With -fleet, so many workers with one slot each work on jobs of 10 s, and of 1 s: which share do they need of
+// the commits that are possible? Each worker has two to four connections.
 //
 // Rounds are interleaved: each round runs everything once, in an order that rotates. Ratios are medians of
 // the ratios within a round; "raw-ledger" with 8 workers is 1.00 (in the batch phase "raw-batch" is), and on
@@ -68,6 +72,7 @@ type options struct {
 	phases      string
 	json        bool
 	network     bool
+	fleet       int
 	shapes      string
 	delays      string
 	syncs       string
@@ -93,6 +98,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	o, err := parse(args, stderr)
 	if err != nil {
 		return err
+	}
+	if o.fleet > 0 {
+		return runFleets(ctx, o, stdout, stderr)
 	}
 	if o.network {
 		return compareOverNetwork(ctx, o, stdout, stderr)
@@ -130,6 +138,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.StringVar(&o.phases, "phases", strings.Join(phaseNames, ","), "phases to run, separated by commas")
 	fs.BoolVar(&o.json, "json", false, "one JSON object a run instead of the report")
 	fs.BoolVar(&o.network, "network", false, "compare drains with River's over a network instead")
+	fs.IntVar(&o.fleet, "fleet", 0, "measure so many workers with one slot each instead")
 	fs.StringVar(&o.shapes, "shapes", "", "with -network: processes x workers, separated by commas (default: all)")
 	fs.StringVar(&o.delays, "delays", "0,0.5,2", "with -network: milliseconds added to a round trip")
 	fs.StringVar(&o.syncs, "syncs", "0,1", "with -network: milliseconds added to a sync of the server")
