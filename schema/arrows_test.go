@@ -66,7 +66,7 @@ var stages = [][]string{
 		"cmd/jobledger/internal/schedulelines"},
 	{"cmd/jobledger/internal/incident", "cmd/jobledger/internal/report", "cmd/jobledger/internal/jobfilter",
 		"cmd/jobledger/internal/historytext"},
-	{"cmd/jobledger/internal/web/access", "cmd/jobledger/internal/web/view",
+	{"cmd/jobledger/internal/web/access", "cmd/jobledger/internal/web/view", "cmd/jobledger/internal/web/chart",
 		"cmd/jobledger/internal/web/hook"},
 	{"cmd/jobledger/internal/web/door"},
 	{"cmd/jobledger/internal/web/api", "cmd/jobledger/internal/web/work"},

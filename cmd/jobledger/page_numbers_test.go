@@ -3,6 +3,7 @@ package main
 import (
 	"database/sql"
 	"fmt"
+	"math"
 	"net/url"
 	"regexp"
 	"slices"
@@ -40,7 +41,11 @@ func copyViews(t *testing.T, path string) *copiedViews {
 		CREATE INDEX of_job ON history (job, pos);
 		CREATE INDEX of_worker ON history (worker, pos);
 		CREATE INDEX of_pos ON history (pos);
-		CREATE INDEX of_kind ON history (kind, to_state)`)
+		CREATE INDEX of_kind ON history (kind, to_state);
+		CREATE TABLE buckets (us integer)`)
+	for i := range 27*4 + 1 {
+		v.run(fmt.Sprintf("INSERT INTO buckets VALUES (%.0f)", 1e6*math.Pow(2, float64(i)/4-10)))
+	}
 	return v
 }
 
@@ -118,6 +123,14 @@ func spelled(t *testing.T, text string) string {
 			}
 			return fmt.Sprintf("%.2g", n)
 		}
+		if words[0] == "short" || words[0] == "for" {
+			n, err := strconv.ParseFloat(words[1], 64)
+			check(t, err)
+			if words[0] == "for" {
+				return render.Roughly(time.Duration(n))
+			}
+			return shortDuration(n / 1e6)
+		}
 		if words[0] == "seconds" {
 			n, err := strconv.ParseFloat(words[1], 64)
 			check(t, err)
@@ -152,6 +165,21 @@ func spelled(t *testing.T, text string) string {
 	})
 }
 
+// shortDuration is how the overview shows seconds: two digits below a minute.
+func shortDuration(s float64) string {
+	switch {
+	case s >= 60:
+		return render.Roughly(time.Duration(s * float64(time.Second)))
+	case s >= 9.95:
+		return fmt.Sprintf("%.0fs", s)
+	case s >= 1:
+		return fmt.Sprintf("%.1fs", s)
+	case s >= .00995:
+		return fmt.Sprintf("%.0fms", s*1000)
+	}
+	return fmt.Sprintf("%.1fms", s*1000)
+}
+
 var angled = regexp.MustCompile(`‹[^›]*›`)
 
 // setMoment makes tables of what the views say of pos, looked at at now: past has the events, made the jobs,
@@ -166,6 +194,11 @@ func (v *copiedViews) setMoment(pos string, now, end time.Time) {
 		"hour": render.JSONTime(now.Add(-time.Hour)), "tail": v.one("SELECT max(pos) FROM history"), "name": "",
 		"from": render.JSONTime(begin), "start": fmt.Sprint(begin.UnixMicro()), "end": render.JSONTime(end),
 		"moment": moment}
+	minute := now.Truncate(time.Minute)
+	for name, back := range map[string]int{"rate": 10, "wait": 60, "steps": 359} {
+		v.values[name] = fmt.Sprint(minute.Add(-time.Duration(back) * time.Minute).UnixMicro())
+	}
+	v.values["micros"] = fmt.Sprint(now.UnixMicro())
 	v.run(`DROP TABLE IF EXISTS past; DROP TABLE IF EXISTS made; DROP TABLE IF EXISTS claims;
 		DROP TABLE IF EXISTS processes;
 		CREATE TABLE past AS SELECT *, CAST(strftime('%s', at) AS integer) * 1000000 + CAST(substr(at, 21, 6) AS
@@ -195,6 +228,17 @@ func (v *copiedViews) setMoment(pos string, now, end time.Time) {
 		AND to_state IS NOT NULL ORDER BY b.pos DESC LIMIT 1), '–') AS old, state AS new, t.job FROM made t WHERE
 		EXISTS (SELECT 1 FROM past b WHERE b.job = t.job AND b.seq IS NOT NULL AND b.at > $from AND b.at <= $end);
 		CREATE INDEX claims_job ON claims (job, attempt);
+		DROP TABLE IF EXISTS spans;
+		CREATE TABLE spans AS SELECT t.job, t.queue, p.to_state AS state, p.kind, p.us, lead(p.us, 1,
+		9223372036854775807) OVER (PARTITION BY p.job ORDER BY p.pos) AS until, max(p.us, CASE WHEN p.due IS NULL
+		THEN p.us ELSE CAST(strftime('%s', p.due) AS integer) * 1000000 + CAST(substr(p.due, 21, 6) AS integer)
+		END) AS ready FROM (SELECT *, coalesce(data ->> 'retry_at', data ->> 'run_at') AS due FROM past) p JOIN
+		made t ON t.job = p.job WHERE p.to_state IS NOT NULL;
+		CREATE INDEX spans_queue ON spans (queue, state);
+		DROP TABLE IF EXISTS waited;
+		CREATE TABLE waited AS SELECT c.queue, c.us, max(0, c.us - (SELECT ready FROM spans s WHERE s.job = c.job
+		AND s.until = c.us AND s.state = 'queued' ORDER BY s.us DESC LIMIT 1)) AS wait FROM spans c WHERE c.kind =
+		'claimed';
 		CREATE TABLE processes AS SELECT s.worker, s.data ->> 'boot' AS boot, s.data ->> 'host' AS host, s.data
 		->> 'pid' AS pid, s.data ->> 'version' AS version, s.at AS started, (SELECT min(x.at) FROM past x WHERE
 		x.kind = 'worker_stopped' AND x.data ->> 'boot' = s.data ->> 'boot') AS stopped, max(s.at,
@@ -257,8 +301,49 @@ const (
 		past `
 )
 
+// courseSQL is how each queue goes. A wait is the upper end of its bucket.
+const courseSQL = `WITH RECURSIVE steps (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM steps WHERE i < 71),
+	depth AS (SELECT q.queue, i, (SELECT count(*) FROM spans s WHERE s.queue = q.queue AND state = 'queued' AND
+	us < CAST($steps AS integer) + (i + 1) * 300000000 AND until >= CAST($steps AS integer) + (i + 1) *
+	300000000) AS n FROM steps CROSS JOIN (SELECT DISTINCT queue FROM made) q), most AS (SELECT queue, n, i,
+	row_number() OVER (PARTITION BY queue ORDER BY n DESC, i) AS r FROM depth), waits AS (SELECT queue, wait,
+	row_number() OVER (PARTITION BY queue ORDER BY wait) AS i, count(*) OVER (PARTITION BY queue) AS whole FROM
+	waited WHERE us >= CAST($wait AS integer)), rates AS (SELECT queue, 6e7 / (CAST($micros AS integer) -
+	CAST($rate AS integer)) AS minute, (SELECT count(*) FROM spans s WHERE s.queue = q.queue AND kind =
+	'succeeded' AND us >= CAST($rate AS integer)) AS ok, (SELECT count(*) FROM spans s WHERE s.queue = q.queue
+	AND kind IN ('failed', 'reclaimed') AND us >= CAST($rate AS integer)) AS failed, (SELECT count(*) FILTER
+	(WHERE kind = 'claimed') - count(*) FILTER (WHERE kind = 'enqueued') FROM spans s WHERE s.queue = q.queue
+	AND us >= CAST($rate AS integer)) AS gain, coalesce((SELECT kind = 'queue_paused' FROM past p WHERE kind IN
+	('queue_paused', 'queue_resumed') AND data ->> 'queue' = q.queue ORDER BY pos DESC LIMIT 1), 0) AS paused,
+	(SELECT '‹short ' || min(b.us) || '›' FROM buckets b WHERE b.us >= (SELECT min(wait) FROM waits w WHERE
+	w.queue = q.queue AND w.i * 100 >= w.whole * 50)) AS p50, (SELECT '‹short ' || min(b.us) || '›' FROM buckets
+	b WHERE b.us >= (SELECT min(wait) FROM waits w WHERE w.queue = q.queue AND w.i * 100 >= w.whole * 99)) AS
+	p99, (SELECT CASE WHEN n = 0 THEN 'never a job was queued' ELSE 'up to ' || n || CASE n WHEN 1 THEN ' job'
+	ELSE ' jobs' END || ' queued, from ' || strftime('%H:%M', CAST($steps AS integer) / 1000000 + i * 300,
+	'unixepoch') || ' on' END FROM most m WHERE m.queue = q.queue AND r = 1) AS most, (SELECT count(*) FROM spans
+	s WHERE s.queue = q.queue AND kind IN ('failed', 'reclaimed') AND us >= CAST($steps AS integer)) AS failures
+	FROM (SELECT DISTINCT queue FROM made) q), counts AS (SELECT queue, count(*) FILTER (WHERE state = 'queued'
+	AND run_at <= $now) AS ready, min(run_at) FILTER (WHERE state = 'queued' AND run_at <= $now) AS oldest,
+	count(*) FILTER (WHERE state = 'queued' AND run_at > $now) AS later, count(*) FILTER (WHERE state IN
+	('claimed', 'running')) AS held FROM made GROUP BY queue) SELECT queue || CASE WHEN paused THEN ' paused'
+	ELSE '' END AS QUEUE, ready AS READY, coalesce('‹roughly ' || oldest || ' ' || $now || '›', '-') AS OLDEST,
+	later AS LATER, held AS HELD, printf('%.1f', ok * minute) AS "OK/MIN", printf('%.1f', failed * minute) AS
+	"FAIL/MIN", coalesce(p50, '-') AS "WAIT P50", coalesce(p99, '-') AS "WAIT P99", CASE WHEN ready = 0 THEN '-'
+	WHEN paused THEN 'paused' WHEN gain <= 0 THEN 'never, at this rate' ELSE '‹for ' || (ready * 6e7 / minute /
+	gain * 1000) || '›' END AS "CLEAR IN", queue || ' since ' || strftime('%H:%M', CAST($steps AS integer) /
+	1000000, 'unixepoch') || ' ' || most || '; ' || failures || CASE failures WHEN 1 THEN ' failure' ELSE
+	' failures' END AS "LAST 6 HOURS" FROM counts JOIN rates USING (queue) UNION ALL SELECT 'total', sum(ready),
+	coalesce('‹roughly ' || min(oldest) || ' ' || $now || '›', '-'), sum(later), sum(held), printf('%.1f',
+	sum(ok * minute)), printf('%.1f', sum(failed * minute)), '', '', '', '' FROM counts JOIN rates USING (queue)
+	HAVING count(*) > 1`
+
 var shownTables = []shownTable{
-	{"/", "queues", 1, `SELECT queue AS QUEUE, ` + statusSQL + ` FROM made GROUP BY queue UNION ALL SELECT
+	{"/", "queues", 1, courseSQL, false},
+	{"/", "failures of the last hour", 2, `SELECT t.queue AS Queue, coalesce(f.data ->> 'error_code', f.data ->>
+		'reason') AS Code, count(*) AS Attempts, count(DISTINCT f.job) AS Jobs, '‹clock ' || min(f.at) ||
+		'›–‹clock ' || max(f.at) || '›' AS "From–to" FROM past f JOIN made t ON t.job = f.job WHERE f.kind IN
+		('failed', 'reclaimed') AND f.at > $hour GROUP BY 1, 2`, false},
+	{"/", "jobs by state", 1, `SELECT queue AS QUEUE, ` + statusSQL + ` FROM made GROUP BY queue UNION ALL SELECT
 		'total', ` + statusSQL + ` FROM made HAVING count(DISTINCT queue) > 1`, false},
 	{"/", "then and now", 1, `SELECT queue AS NOW, count(*) FILTER (WHERE state = 'queued') AS QUEUED, ` +
 		statesSQL + ` FROM current WHERE $moment = 'past' AND queue IN (SELECT queue FROM made) GROUP BY queue`,

@@ -79,7 +79,7 @@ var shownTexts = []shownText{
 		counts`, false},
 	{"", "li problem", `problem (?:(?P<q>\S+): )?(?P<n>\d+) jobs? ready, the first for (?P<age>\S+), and no ` +
 		`worker serves the ` +
-		`queue; its workers stopped, the last at (?P<at>\S+ \S+) \((?P<ago>\S+) ago\)`,
+		`queue; its workers stopped, the last at (?P<at>\S+ \S+) \((?P<ago>\S+) ago\)` + remedy,
 		`SELECT count(*) AS n, '‹roughly ' || min(run_at) || ' ' || $now || '›' AS age, (SELECT '‹time ' ||
 			max(stopped) || '›' FROM processes) AS at, (SELECT '‹roughly ' || max(stopped) || ' ' || $now || '›' FROM
 			processes) AS ago FROM made WHERE queue = coalesce(nullif($gq, ''), $name) AND state = 'queued' AND
@@ -91,11 +91,28 @@ var shownTexts = []shownText{
 		`SELECT '‹roughly ' || $now || ' ' || min(run_at) || '›' AS age FROM made WHERE queue =
 			coalesce(nullif($gq, ''), $name) AND state = 'queued' AND run_at > $now`, false},
 	{"", "li info", `info (?:(?P<q>\S+): )?(?P<n>\d+) leases? ran out, the first (?P<age>\S+) ago, not ` +
-		`swept yet`, overdueSQL, false},
+		`swept yet` + remedy, overdueSQL, false},
 	{"", "li problem", `problem (?:(?P<q>\S+): )?(?P<n>\d+) leases? ran out, the first (?P<age>\S+) ago, ` +
 		`and no .*`, overdueSQL, false},
-	{"", "li warning", `warning (?:(?P<q>\S+): )?paused (?P<age>\S+) ago by .*: (?P<reason>.*)`, pausedSQL,
-		false},
+	{"", "li warning", `warning (?:(?P<q>\S+): )?paused (?P<age>\S+) ago by .*: (?P<reason>.*?)` + remedy,
+		pausedSQL, false},
+	{"/", "li warning", `warning (?P<n>\d+) workers? (?:is|are) silent, holding (?P<jobs>no job|\d+ jobs?): ` +
+		`(?P<who>.*); the first, pid (?P<pid>\d+) on \S+, version (?P<version>\S+), was seen (?P<age>\S+) ` +
+		`ago Workers \(D21\)`, `WITH gone AS (` + quietSQL + `) SELECT (SELECT count(*) FROM gone) AS n,
+		coalesce((SELECT CASE count(*) WHEN 0 THEN 'no job' WHEN 1 THEN '1 job' ELSE count(*) || ' jobs' END
+		FROM claims c JOIN gone g ON g.boot = c.boot WHERE c.end_pos IS NULL), '') AS jobs, pid, version,
+		'‹roughly ' || seen || ' ' || $now || '›' AS age FROM gone ORDER BY worker, started LIMIT 1`, false},
+	{"/", "p", `(?P<text>\d+ (?:working|idle|silent).*)`, `WITH crew AS (SELECT CASE WHEN boot IN (SELECT
+		boot FROM (` + quietSQL + `)) THEN 'silent' WHEN EXISTS (SELECT 1 FROM claims c WHERE c.boot = p.boot
+		AND end_pos IS NULL) THEN 'working' ELSE 'idle' END AS state FROM processes p WHERE stopped IS NULL AND
+		` + presentNow + `), n AS (SELECT state, count(*) AS n FROM crew GROUP BY state) SELECT group_concat(n
+		|| ' ' || state, ' · ' ORDER BY state = 'silent', state DESC) AS text FROM n`, false},
+	{"/", "title", `(?P<text>\S+ since \S+)`, inCourseSQL, false},
+	{"/", "desc", `(?P<text>.*)`, inCourseSQL, false},
+	{"/", "li", `(?P<at>\S+) .*`, fmtAtoms(`p.kind IN ('cancelled', 'retried', 'rescheduled', 'erased',
+		'queue_paused', 'queue_resumed', 'rebuilt', 'restored', 'queue_limited') AND p.at > datetime($now,
+		'-1 day')`) + ` UNION SELECT count(*) FROM which GROUP BY kind, actor, atom UNION SELECT '‹day ' || at
+		|| '›' FROM which`, true},
 	{"", "p warning", `Paused (?P<age>\S+) ago by .*: (?P<reason>.*)`, pausedSQL, false},
 
 	{"/lanes", "p window", window + `: (?P<claims>\d+) claims? of (?P<workers>\d+) workers?\. Make an ` +
@@ -112,7 +129,16 @@ var shownTexts = []shownText{
 	{"/lanes", "p", `These are the claims that did not succeed; all of them: .*`, "", false}, // a command
 }
 
+// remedy ends the sentences of what is to be done.
+const remedy = `(?: \(D\d+\))?(?: jobledger .*)?`
+
 const (
+	// inCourseSQL: the table of the queues has the text.
+	inCourseSQL = `SELECT $gtext AS text WHERE EXISTS (SELECT 1 FROM (` + courseSQL + `) WHERE
+		instr("LAST 6 HOURS", $gtext))`
+	// quietSQL are the processes without a sign of life, whose leases do not speak for them.
+	quietSQL = `SELECT * FROM processes p WHERE stopped IS NULL AND ` + presentNow + ` AND NOT later AND
+		86400 * (julianday($now) - julianday(seen)) > 45`
 	overdueSQL = `SELECT count(*) AS n, '‹roughly ' || min(lease_until) || ' ' || $now || '›' AS age FROM
 		claims WHERE queue = coalesce(nullif($gq, ''), $name) AND end_pos IS NULL AND lease_until < $now`
 	pausedSQL = `SELECT '‹roughly ' || at || ' ' || $now || '›' AS age, data ->> 'reason' AS reason FROM past

@@ -50,7 +50,7 @@ func TestPagesHaveSQLThatRuns(t *testing.T) {
 		for line := range strings.Lines(sqlOf(path + query)) {
 			want[strings.TrimSpace(line)] = true
 		}
-		table := tableOf(t, get(path+query), "<h2>Queues</h2>")
+		table := tableOf(t, get(path+query), "<summary>Jobs by state</summary>")
 		for _, row := range table[1:] {
 			for i := 4; i < len(row) && row[0] != "total"; i++ {
 				line := fmt.Sprintf("%s|%s|%s", row[0], strings.ToLower(table[0][i]), row[i])

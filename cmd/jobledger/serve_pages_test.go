@@ -95,7 +95,7 @@ func TestPagesShowWhatTheViewsHave(t *testing.T) {
 		if want := "pos " + pos + " of " + tail + "."; !strings.Contains(page, want) {
 			t.Errorf("overview at %s: no %q", pos, want)
 		}
-		table := tableOf(t, page, "<h2>Queues</h2>")
+		table := tableOf(t, page, "<summary>Jobs by state</summary>")
 		for _, row := range table[1:] {
 			if row[0] == "total" {
 				continue

@@ -16,10 +16,10 @@ func TestConcernsOfLeases(t *testing.T) {
 		ended time.Duration // how long ago the lease ended
 		want  Concern
 	}{
-		{sweepDelay, Concern{Info, "1 lease ran out, the first 2m ago, not swept yet"}},
-		{sweepDelay + time.Second, Concern{Problem,
-			"1 lease ran out, the first 2m1s ago, and no process has swept; " +
-				"is a worker running, or 'jobledger sweep'?"}},
+		{sweepDelay, Concern{Level: Info, Text: "1 lease ran out, the first 2m ago, not swept yet"}},
+		{sweepDelay + time.Second, Concern{Level: Problem,
+			Text: "1 lease ran out, the first 2m1s ago, and no process has swept; " +
+				"is a worker running, or 'jobledger sweep'?", Code: "D20", Remedy: "sweep"}},
 	} {
 		got := Concerns(status.Queue{Expired: 1, OldestLease: now.Add(-tt.ended)}, now)
 		if len(got) != 1 || got[0] != tt.want {
@@ -37,8 +37,10 @@ func TestConcernsOfPausedQueue(t *testing.T) {
 		NextRunAt:   now.Add(time.Hour),
 	}
 	got := Concerns(q, now)
-	want := []Concern{{Warning, "paused 1m ago by cli:ada: no reason given"},
-		{Info, "the next scheduled job runs in 1h"}}
+	want := []Concern{
+		{Level: Warning, Text: "paused 1m ago by cli:ada: no reason given", Remedy: "resume -q mail"},
+		{Level: Info, Text: "the next scheduled job runs in 1h"},
+	}
 	if len(got) != len(want) || got[0] != want[0] || got[1] != want[1] {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

@@ -100,17 +100,28 @@ const (
 
 // Concern is something about a queue that may need attention.
 type Concern struct {
-	Level Level
-	Text  string
+	Level  Level
+	Text   string
+	Code   string // of the finding of doctor that says the same; "": there is none
+	Remedy string // the words of the command that helps, without the program's name; "": none is known
 }
 
 // Concerns returns what in q may need attention at now.
 func Concerns(q status.Queue, now time.Time) (found []Concern) {
 	add := func(level Level, format string, args ...any) {
-		found = append(found, Concern{level, fmt.Sprintf(format, args...)})
+		found = append(found, Concern{Level: level, Text: fmt.Sprintf(format, args...)})
+	}
+	help := func(code, remedy string) {
+		last := &found[len(found)-1]
+		last.Code, last.Remedy = code, remedy
 	}
 	if q.Paused {
 		add(Warning, "paused %s by %s: %s", render.AgeOrOn(q.Since, now), q.Actor, render.ReasonOrNone(q.Reason))
+		code := ""
+		if q.Ready > 0 {
+			code = "D22"
+		}
+		help(code, "resume -q "+render.QuoteShell(q.Name))
 	}
 	if q.Expired > 0 {
 		level, then := Info, "not swept yet"
@@ -120,6 +131,9 @@ func Concerns(q status.Queue, now time.Time) (found []Concern) {
 		add(level, "%s ran out, the first %s, %s", render.Count(q.Expired, "lease"),
 			render.AgeOrOn(q.OldestLease, now),
 			then)
+		if level == Problem {
+			help("D20", "sweep")
+		}
 	}
 	if n := int64(len(q.Lost)); n > 0 {
 		first := q.Lost[0]
@@ -141,10 +155,12 @@ func Concerns(q status.Queue, now time.Time) (found []Concern) {
 		}
 		add(Problem, "%s ready, the first for %s, and %s", render.Count(s.Jobs, "job"),
 			render.Roughly(now.Sub(s.Since)), reason)
+		help("D23", WorkArgs(s.Queue, s.Version, s.Requires)+" -- COMMAND")
 	}
 	if len(q.Stranded) == 0 && held == 0 && !q.Paused &&
 		!q.OldestReady.IsZero() && now.Sub(q.OldestReady) >= time.Minute {
 		add(Warning, "jobs are ready, and no worker holds any; is one running for this queue?")
+		help("", WorkArgs(q.Name, "", nil)+" -- COMMAND")
 	}
 	if q.Retrying > 0 {
 		add(Info, "%s failed before and will be tried again", render.Count(q.Retrying, "queued job"))

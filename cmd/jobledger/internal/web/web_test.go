@@ -282,7 +282,7 @@ func TestOverviewShowsQueues(t *testing.T) {
 	s := serve(t, "127.0.0.1:0")
 	cookie, _ := s.login()
 	answer, text := s.do("GET", "/", nil, "Cookie", cookie)
-	for _, part := range []string{">mail</a></td>", "jobs.db", ", pos 1."} {
+	for _, part := range []string{">mail</a></th>", "jobs.db", ", pos 1."} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%s: no %q in\n%s", answer.Status, part, text)
 		}

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 
@@ -49,7 +50,7 @@ func (p *Pages) integrityPage(w http.ResponseWriter, r *http.Request) error {
 				return err
 			}
 			v := p.viewOf(e)
-			shown.Events.Add(number(float64(v.Pos)), v.At, v.Kind, v.By, v.What)
+			shown.Events.Add(fmt.Sprint(v.Pos), v.At, v.Kind, v.By, v.What)
 		}
 		for e, err := range tx.Events(r.Context(), ledger.Filter{Limit: 1, Last: true}) {
 			if err != nil {

@@ -64,7 +64,7 @@ func (p *Pages) ledgersPage(w http.ResponseWriter, r *http.Request) error {
 			counts[status.Silent])
 		for _, q := range figures.Queues {
 			for _, c := range state.Concerns(q, now) {
-				v.Concerns = append(v.Concerns, concernView{levelNames[c.Level], q.Name + ": " + c.Text})
+				v.Concerns = append(v.Concerns, concernView{Level: levelNames[c.Level], Text: q.Name + ": " + c.Text})
 			}
 		}
 		shown.Ledgers = append(shown.Ledgers, v)

@@ -17,24 +17,34 @@ import (
 // overviewView is what the overview shows.
 type overviewView struct {
 	frame
+	Course   []courseView
 	Queues   *render.Table
 	Counts   *render.Table // of the past: how many jobs there were then and are now
-	Concerns []concernView
+	Needs    []concernView // warnings and problems
+	Notes    []concernView // what is good to know
+	Codes    []codeView
+	Omitted  int // groups of failures
+	Acts     []actDoneView
 	LastHour string
 	Last     string // the last event
+	Crew     string // how many workers are in which state
 	Workers  *render.Table
 }
 
-// concernView is a sentence about a queue.
+// concernView is a sentence about a queue or about workers.
 type concernView struct {
-	Level string
-	Text  string
+	Level  string
+	Queue  string // "": it is about none
+	Text   string
+	Code   string // of doctor
+	Remedy string // a command line
+	Href   string
 }
 
 var levelNames = map[state.Level]string{state.Info: "info", state.Warning: "warning",
 	state.Problem: "problem"}
 
-// overview shows what the verbs status and workers print.
+// overview shows what the verbs status and workers print, and how fast the queues go.
 func (p *Pages) overview(w http.ResponseWriter, r *http.Request) error {
 	query, err := api.QueryOf(r)
 	if err != nil {
@@ -77,9 +87,11 @@ func (p *Pages) overview(w http.ResponseWriter, r *http.Request) error {
 	shown.LastHour = state.Activity(total.LastHour)
 	for _, q := range figures.Queues {
 		for _, c := range state.Concerns(q, now) {
-			shown.Concerns = append(shown.Concerns, concernView{levelNames[c.Level], q.Name + ": " + c.Text})
+			shown.addConcern(c, q.Name)
 		}
 	}
+	shown.addSilent(figures.Workers, now)
+	shown.addCourse(figures, total, now)
 	if last := figures.Last; last != (event.Event{}) {
 		shown.Last = fmt.Sprintf("%s, %s", last.Kind(), render.AgeOrOn(last.At, now))
 	}

@@ -9,6 +9,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/report"
 	"jobledger/cmd/jobledger/internal/state"
+	"jobledger/cmd/jobledger/internal/web/chart"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/ledger"
@@ -25,7 +26,7 @@ type queueView struct {
 	Paused   *projection.Queue // nil: it is not
 	Since    string
 	Concerns []concernView
-	Charts   []*chart
+	Charts   []*chart.Chart
 	Waits    *render.Table
 	Workers  *render.Table
 	Lanes    string
@@ -110,7 +111,7 @@ func (p *Pages) readQueue(r *http.Request, tx *ledger.Tx, s view.Span, shown *qu
 			shown.Paused, shown.Since = &q.Queue, render.AgeOrOn(q.Since, now)
 		}
 		for _, c := range state.Concerns(q, now) {
-			shown.Concerns = append(shown.Concerns, concernView{levelNames[c.Level], c.Text})
+			shown.Concerns = append(shown.Concerns, concernView{Level: levelNames[c.Level], Text: c.Text})
 		}
 	}
 	if !known {
@@ -130,15 +131,17 @@ func (p *Pages) readQueue(r *http.Request, tx *ledger.Tx, s view.Span, shown *qu
 		return known, err
 	}
 	step := time.Duration(n.Step * float64(time.Second))
-	draw := func(title, unit string, all ...series) {
-		shown.Charts = append(shown.Charts, newChart(title, n.From, step, zone, unit, all...))
+	draw := func(title, unit string, all ...chart.Series) {
+		shown.Charts = append(shown.Charts, chart.New(title, n.From, step, zone, unit, all...))
 	}
-	draw("Depth", "", series{"queued", "queued", floats(n.Queued), true},
-		series{"held", "held", floats(n.Held), false})
-	draw("Attempts every "+render.Duration(step), "",
-		series{"succeeded", "succeeded", floats(n.Succeeded), true},
-		series{"failed", "failed", floats(n.Failed), true}, series{"lost", "lost", floats(n.Lost), false})
-	draw("Run time", " s", series{"p99", "p99", n.RunP99, false}, series{"p50", "p50", n.RunP50, false})
+	line := func(name string, values []float64, how chart.How) chart.Series {
+		return chart.Series{Name: name, Class: name, Values: values, How: how}
+	}
+	draw("Depth", "", line("queued", chart.Floats(n.Queued), chart.Area),
+		line("held", chart.Floats(n.Held), chart.Plain))
+	draw("Attempts every "+render.Duration(step), "", line("succeeded", chart.Floats(n.Succeeded), chart.Area),
+		line("failed", chart.Floats(n.Failed), chart.Area), line("lost", chart.Floats(n.Lost), chart.Plain))
+	draw("Run time", " s", line("p99", n.RunP99, chart.Plain), line("p50", n.RunP50, chart.Plain))
 	waits, err := report.Waits(ctx, tx, report.Window{After: s.From.Pos, Until: s.To.Pos, Now: s.To.At,
 		End: s.To.At, Queue: shown.Name})
 	if err != nil {

@@ -21,6 +21,11 @@ type Figures struct {
 	Queues  []status.Queue
 	Workers []status.Worker
 	Overdue int64 // leases
+
+	// What follows is of the overview only.
+	Paces map[string]*Pace // by queue
+	Codes []CodeFailures   // of the last hour
+	Acts  []OperatorAct
 }
 
 // ReadFigures reads them as of now.
@@ -58,6 +63,30 @@ func ReadFiguresAsOf(ctx context.Context, tx *ledger.Tx, m projection.Moment) (f
 	if f.Workers, err = status.WorkersAsOf(ctx, tx, m, false); err != nil || m.Pos == 0 {
 		return f, then, err
 	}
-	f.Last, err = state.LastEvent(ctx, tx, m.Pos)
-	return f, then, err
+	if f.Last, err = state.LastEvent(ctx, tx, m.Pos); err != nil {
+		return f, then, err
+	}
+	return f, then, f.addCourse(ctx, tx, new(Minutes), m.At)
+}
+
+// addCourse adds what went on up to f.Pos, at now.
+func (f *Figures) addCourse(ctx context.Context, tx *ledger.Tx, minutes *Minutes, now time.Time) error {
+	minutes.mu.Lock()
+	defer minutes.mu.Unlock()
+	if f.Pos == 0 {
+		return nil
+	}
+	if err := minutes.refresh(ctx, tx, f.Pos, now); err != nil {
+		return err
+	}
+	f.Paces = minutes.paces(f.Queues, now)
+	hourAgo, err := tx.PosAt(ctx, now.Add(-time.Hour))
+	if err != nil {
+		return err
+	}
+	if f.Codes, err = FailuresByCode(ctx, tx, hourAgo, f.Pos, ""); err != nil {
+		return err
+	}
+	f.Acts, err = operatorActs(ctx, tx, f.Pos, now)
+	return err
 }

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/commands/commandstest"
@@ -16,6 +17,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
+	"jobledger/projection/status"
 )
 
 // What is read once for all who look, and fed event by event, is at each position of the bad night what the
@@ -23,30 +25,30 @@ import (
 // that was queued is known with the time at which it is ready, and what was counted is what a fresh reader
 // counts.
 func TestFedEventByEventEqualsTheFold(t *testing.T) {
-	s := commandstest.New(t)
-	text, err := os.ReadFile("../../../../../testdata/history/bad-night.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := files.Lines(io.NewSectionReader(bytes.NewReader(text), 0, int64(len(text))))
-	if _, err := load.Import(t.Context(), s.Service, "cli:test", "bad-night.jsonl", lines, nil); err != nil {
-		t.Fatal(err)
-	}
+	s := importNight(t)
 	every := ledgertest.Size(int64(501), 251, 1)
 	afresh := ledgertest.Size(int64(2001), 1501, 83)
-	err = s.Store.Read(t.Context(), func(tx *ledger.Tx) error {
+	err := s.Store.Read(t.Context(), func(tx *ledger.Tx) error {
 		tail, err := tx.Tail(t.Context())
 		if err != nil {
 			return err
 		}
 		var fed Totals
 		var moments Moments
+		var minutes Minutes
 		none := func(map[string]*QueueTotals) {}
 		for pos := int64(1); pos <= tail; pos++ {
 			if _, whole, err := fed.refresh(t.Context(), tx, pos, none); err != nil || !whole {
 				t.Fatal(whole, err)
 			}
 			if err := moments.refresh(t.Context(), tx, pos); err != nil {
+				return err
+			}
+			at, err := projection.AtPos(t.Context(), tx, pos)
+			if err != nil {
+				return err
+			}
+			if err := minutes.refresh(t.Context(), tx, pos, at.At); err != nil {
 				return err
 			}
 			if pos%every == 0 || pos == tail {
@@ -65,6 +67,9 @@ func TestFedEventByEventEqualsTheFold(t *testing.T) {
 				!maps.Equal(fed.signs, whole.signs) {
 				t.Errorf("at %d a fresh reader counts something else", pos)
 			}
+			if err := samePaces(t, tx, &minutes, at); err != nil {
+				return err
+			}
 			var all Moments
 			if err := all.refresh(t.Context(), tx, pos); err != nil {
 				return err
@@ -77,6 +82,99 @@ func TestFedEventByEventEqualsTheFold(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// importNight returns a ledger with the bad night.
+func importNight(t testing.TB) *commandstest.Scenario {
+	t.Helper()
+	s := commandstest.New(t)
+	text, err := os.ReadFile("../../../../../testdata/history/bad-night.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := files.Lines(io.NewSectionReader(bytes.NewReader(text), 0, int64(len(text))))
+	if _, err := load.Import(t.Context(), s.Service, "cli:test", "bad-night.jsonl", lines, nil); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// BenchmarkMinutes reads the bad night from its first event on: the time of one event.
+func BenchmarkMinutes(b *testing.B) {
+	s := importNight(b)
+	events := int64(0)
+	err := s.Store.Read(b.Context(), func(tx *ledger.Tx) error {
+		tail, err := tx.Tail(b.Context())
+		if err != nil {
+			return err
+		}
+		events = tail
+		for b.Loop() {
+			m := Minutes{queues: make(map[string][]minute)}
+			if err := m.refresh(b.Context(), tx, tail, time.Unix(0, 0)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(events), "ns/event")
+}
+
+// samePaces compares minutes with those that only the hours before at make.
+func samePaces(t *testing.T, tx *ledger.Tx, minutes *Minutes, at projection.Moment) error {
+	t.Helper()
+	then, err := status.QueuesAsOf(t.Context(), tx, at)
+	if err != nil {
+		return err
+	}
+	var queues []status.Queue
+	for _, q := range then {
+		queues = append(queues, q.Queue)
+	}
+	var afresh Minutes
+	if err := afresh.refresh(t.Context(), tx, at.Pos, at.At); err != nil {
+		return err
+	}
+	got, want := minutes.paces(queues, at.At), afresh.paces(queues, at.At)
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("at %d the paces are %+v, want %+v", at.Pos, got, want)
+	}
+	for _, q := range queues {
+		depth := want[q.Name].Depth
+		if n := depth[len(depth)-1]; n != q.Jobs[event.Queued] {
+			t.Errorf("at %d the last depth of %s is %d, want %d", at.Pos, q.Name, n, q.Jobs[event.Queued])
+		}
+	}
+	return nil
+}
+
+// The minutes that are kept have a limit, by age and by number, and the depth does not depend on those that
+// were dropped.
+func TestMinutesDropTheOldest(t *testing.T) {
+	m := Minutes{from: time.Unix(0, 0).UTC(), queues: make(map[string][]minute)}
+	const hours = 9
+	for at := range int64(60 * hours) {
+		for _, queue := range []string{"mail", "render"} {
+			m.add(&move{kind: event.KindEnqueued, at: at * 60e6, to: event.Queued, queue: queue, wait: -1, run: -1})
+		}
+	}
+	now := time.Unix(hours*3600-1, 0)
+	before := m.pace(m.queues["mail"], 60*hours, now)
+	m.drop(now)
+	if most := 2 * (int(minutesKept/time.Minute) + 1); m.count > most || m.count < most-4 {
+		t.Errorf("%d minutes are kept, want %d", m.count, most)
+	}
+	if after := m.pace(m.queues["mail"], 60*hours, now); !slices.Equal(after.Depth, before.Depth) {
+		t.Errorf("the depth is %v, and was %v before", after.Depth, before.Depth)
+	}
+	m.count = maxMinutes + 1
+	m.drop(now)
+	if most := int(minutesKept / time.Minute); m.count > most+4 || m.count < most-4 {
+		t.Errorf("%d minutes are kept, want half of them", m.count)
 	}
 }
 

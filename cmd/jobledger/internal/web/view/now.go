@@ -24,6 +24,8 @@ type Now struct {
 	at    time.Time // on the monotonic clock; zero: there are none
 	asked time.Time // the moment of the figures
 	cost  time.Duration
+
+	minutes Minutes
 }
 
 // Read returns the figures, which may be those of a moment ago: the longer ago, the longer it takes to read
@@ -46,6 +48,9 @@ func (n *Now) Read(ctx context.Context, tx *ledger.Tx, now time.Time) (f Figures
 		return f, now, err
 	}
 	if err = status.AddStranded(ctx, tx, f.Queues, now); err != nil {
+		return f, now, err
+	}
+	if err = f.addCourse(ctx, tx, &n.minutes, now); err != nil {
 		return f, now, err
 	}
 	n.last, n.at, n.asked, n.cost = f, time.Now(), now, time.Since(began)

@@ -1,0 +1,8 @@
+// Package chart draws numbers over time as SVG. Each picture has the same in words, and a [Chart] as a table
+// too, so that it needs neither a script nor eyes.
+//
+//	c := chart.New("Depth", from, time.Minute, zone, "", chart.Series{Name: "ready", Values: ready})
+//
+// Files in reading order: chart.go, spark.go (a picture for the cell of a table), strip.go (the whole of a
+// ledger, as wide as the page).
+package chart

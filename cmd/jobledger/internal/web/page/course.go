@@ -1,0 +1,214 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/state"
+	"jobledger/cmd/jobledger/internal/web/chart"
+	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/ledger/event"
+	"jobledger/projection/status"
+)
+
+// maxCodes is how many groups of failures the overview shows.
+const maxCodes = 8
+
+// courseView is how a queue goes, for people.
+type courseView struct {
+	Name, Href                  string
+	Paused                      bool
+	Ready, Oldest, Later, Held  string
+	OK, Failed, P50, P99, Clear string
+	Spark                       *chart.Spark
+}
+
+// codeView is a group of failures of the overview.
+type codeView struct {
+	view.CodeFailures
+	Between, Find string
+}
+
+// actDoneView is what an operator did.
+type actDoneView struct {
+	At, By, What, More string
+	Href               string
+}
+
+// atQuery is the end of an address for the moment of the page.
+func (f *frame) atQuery() string {
+	if f.At == "" {
+		return ""
+	}
+	return "?" + url.Values{"at": {f.At}}.Encode()
+}
+
+// addConcern adds c, which is about a queue.
+func (v *overviewView) addConcern(c state.Concern, queue string) {
+	shown := concernView{Level: levelNames[c.Level], Queue: queue, Text: c.Text, Code: c.Code,
+		Href: "/queues/" + url.PathEscape(queue) + v.atQuery()}
+	if c.Remedy != "" && v.At == "" {
+		shown.Remedy = cli.ProgramName + " " + c.Remedy
+	}
+	if c.Level == state.Info {
+		v.Notes = append(v.Notes, shown)
+		return
+	}
+	v.Needs = append(v.Needs, shown)
+}
+
+// addSilent adds the workers that have shown no sign of life for too long, and says how many there are.
+func (v *overviewView) addSilent(workers []status.Worker, now time.Time) {
+	var silent []status.Worker
+	states := make(map[status.WorkerState]int)
+	jobs := 0
+	for _, w := range workers {
+		if states[w.State]++; w.State == status.Silent {
+			silent = append(silent, w)
+			jobs += len(w.Jobs)
+		}
+	}
+	var crew []string
+	for _, s := range []status.WorkerState{status.Working, status.Idle, status.Silent} {
+		if states[s] > 0 {
+			crew = append(crew, fmt.Sprintf("%d %s", states[s], s))
+		}
+	}
+	v.Crew = strings.Join(crew, " · ")
+	n := int64(len(silent))
+	if n == 0 {
+		return
+	}
+	w := silent[0]
+	held := "no job"
+	if jobs > 0 {
+		held = render.Count(int64(jobs), "job")
+	}
+	v.Needs = append(v.Needs, concernView{Level: "warning", Code: "D21", Href: "/workers" + v.atQuery(),
+		Text: fmt.Sprintf("%s %s silent, holding %s: %s; the first, %s, was seen %s", render.Count(n, "worker"),
+			render.Plural(n, "is", "are"), held, render.WorkerNames(silent), render.Process(w.Worker),
+			render.AgeOrOn(w.SeenAt, now))})
+}
+
+// addCourse adds how the queues go, of which total is the sum, what failed, and what operators did.
+func (v *overviewView) addCourse(f view.Figures, total status.Queue, now time.Time) {
+	var ok, failed float64
+	for _, q := range f.Queues {
+		p := f.Paces[q.Name]
+		row := newCourse(q, p, now)
+		row.Href = "/queues/" + url.PathEscape(q.Name) + v.atQuery()
+		v.Course = append(v.Course, row)
+		if p != nil {
+			ok, failed = ok+p.PerMinute(p.Succeeded), failed+p.PerMinute(p.Failed)
+		}
+	}
+	if len(f.Queues) > 1 {
+		row := newCourse(total, nil, now)
+		row.OK, row.Failed, row.Clear = rate(ok), rate(failed), ""
+		v.Course = append(v.Course, row)
+	}
+	v.addActs(f.Acts, now)
+	clock := func(t time.Time) string { return t.In(now.Location()).Format("15:04:05") }
+	v.Omitted = max(0, len(f.Codes)-maxCodes)
+	for _, c := range f.Codes[:min(len(f.Codes), maxCodes)] {
+		v.Codes = append(v.Codes, codeView{c, clock(c.First) + "–" + clock(c.Last),
+			"/jobs?" + url.Values{"queue": {c.Queue}, "error": {c.Code}}.Encode()})
+	}
+}
+
+// addActs adds what operators did, the last first.
+func (v *overviewView) addActs(acts []view.OperatorAct, now time.Time) {
+	for _, a := range acts {
+		zone := now.Location()
+		done := actDoneView{At: a.At.In(zone).Format("15:04:05"), By: a.Actor,
+			What: strings.ReplaceAll(a.Kind().String(), "_", " "),
+			More: strings.TrimPrefix(render.Describe(a.Event, zone), "by "+a.Actor+"; "),
+			Href: fmt.Sprintf("/events/%d", a.Pos)}
+		if a.Count > 1 {
+			done.What += fmt.Sprintf(", %d jobs", a.Count)
+		}
+		if a.At.Before(now.Add(-12 * time.Hour)) {
+			done.At = a.At.In(zone).Format("01-02 15:04:05")
+		}
+		v.Acts = append(v.Acts, done)
+	}
+}
+
+// newCourse is how q goes at now; without a pace only how many jobs it has.
+func newCourse(q status.Queue, p *view.Pace, now time.Time) courseView {
+	v := courseView{Name: q.Name, Paused: q.Paused, Ready: fmt.Sprint(q.Ready), Oldest: "-",
+		Later: fmt.Sprint(q.Scheduled), Held: fmt.Sprint(q.Jobs[event.ClaimedState] + q.Jobs[event.Running])}
+	if !q.OldestReady.IsZero() {
+		v.Oldest = render.Roughly(now.Sub(q.OldestReady))
+	}
+	if p == nil {
+		return v
+	}
+	v.OK, v.Failed = rate(p.PerMinute(p.Succeeded)), rate(p.PerMinute(p.Failed))
+	v.P50, v.P99 = quantile(p.Waits.P50, p.Waits), quantile(p.Waits.P99, p.Waits)
+	v.Clear = clearIn(q, p)
+	most, at, failed := int64(0), 0, int64(0)
+	for i, n := range p.Depth {
+		if n > most {
+			most, at = n, i
+		}
+		failed += p.Fails[i]
+	}
+	about := "never a job was queued"
+	if most > 0 {
+		about = fmt.Sprintf("up to %s queued, from %s on", render.Count(most, "job"),
+			p.StepAt(at).In(now.Location()).Format("15:04"))
+	}
+	v.Spark = chart.NewSpark(q.Name+" since "+p.From.In(now.Location()).Format("15:04"),
+		about+"; "+render.Count(failed, "failure"), p.Depth, p.Fails)
+	return v
+}
+
+// clearIn says when the jobs of q that are ready are claimed, at the rate of the last ten minutes.
+func clearIn(q status.Queue, p *view.Pace) string {
+	if q.Ready == 0 {
+		return "-"
+	}
+	if q.Paused {
+		return "paused"
+	}
+	d, ok := p.ClearIn(q.Ready)
+	if !ok {
+		return "never, at this rate"
+	}
+	return render.Roughly(d)
+}
+
+// rate is how often a minute something happens.
+func rate(n float64) string { return fmt.Sprintf("%.1f", n) }
+
+// quantile is d of q with two digits.
+func quantile(d time.Duration, q view.Quantiles) string {
+	switch {
+	case q.Count == 0:
+		return "-"
+	case d == view.Unbounded:
+		return "over " + render.Roughly(view.MinuteEnds[len(view.MinuteEnds)-1])
+	case d >= time.Minute:
+		return render.Roughly(d)
+	}
+	return cmp.Or(shortSeconds(d), "0s")
+}
+
+// shortSeconds is d, which is less than a minute, with two digits.
+func shortSeconds(d time.Duration) string {
+	unit, name := time.Second, "s"
+	if d < time.Second {
+		unit, name = time.Millisecond, "ms"
+	}
+	v := float64(d) / float64(unit)
+	if v < 9.95 {
+		return fmt.Sprintf("%.1f%s", v, name)
+	}
+	return fmt.Sprintf("%.0f%s", v, name)
+}
