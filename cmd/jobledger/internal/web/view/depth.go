@@ -90,7 +90,7 @@ func (d *Depths) byEvents(ctx context.Context, tx *ledger.Tx, s Span) error {
 	if err := d.add(ctx, tx, s.From, s.Queue, 0); err != nil {
 		return err
 	}
-	err := eachMove(ctx, tx, s, func(m move) {
+	err := eachTransition(ctx, tx, s, func(m transition) {
 		i, _ := slices.BinarySearchFunc(d.At, m.at, time.Time.Compare)
 		i = min(i, len(d.At)-1)
 		d.Queued[i] += m.queued()

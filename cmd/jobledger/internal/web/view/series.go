@@ -43,7 +43,7 @@ func ReadSeries(ctx context.Context, tx *ledger.Tx, s Span) (*Series, error) {
 		return nil, err
 	}
 	runs := make([][]float64, n)
-	err = eachMove(ctx, tx, s, func(m move) {
+	err = eachTransition(ctx, tx, s, func(m transition) {
 		i := min(max(int(m.at.Sub(s.From.At)/step), 0), n-1)
 		out.Queued[i] += m.queued()
 		out.Held[i] += m.held()

@@ -10,8 +10,8 @@ import (
 	"jobledger/ledger/event"
 )
 
-// move is an event that moved a job to another state.
-type move struct {
+// transition is an event that moved a job to another state.
+type transition struct {
 	job      int64 // its number
 	kind     event.Kind
 	from, to event.State // from 0: it is new
@@ -19,10 +19,10 @@ type move struct {
 }
 
 // queued is by how many more jobs are queued after m.
-func (m move) queued() int64 { return one(m.to == event.Queued) - one(m.from == event.Queued) }
+func (m transition) queued() int64 { return one(m.to == event.Queued) - one(m.from == event.Queued) }
 
 // held is by how many more jobs are claimed or running after m.
-func (m move) held() int64 { return one(m.to.Held()) - one(m.from.Held()) }
+func (m transition) held() int64 { return one(m.to.Held()) - one(m.from.Held()) }
 
 func one(is bool) int64 {
 	if is {
@@ -31,23 +31,23 @@ func one(is bool) int64 {
 	return 0
 }
 
-// moves reads the transitions but heartbeats; withQueue those of one queue.
+// transitions reads the transitions but heartbeats; withQueue those of one queue.
 const (
-	moves     = `SELECT e.job, e.kind, e.from_state, e.to_state, e.at FROM events e WHERE`
-	withQueue = `SELECT e.job, e.kind, e.from_state, e.to_state, e.at FROM events e CROSS JOIN events q
+	transitions = `SELECT e.job, e.kind, e.from_state, e.to_state, e.at FROM events e WHERE`
+	withQueue   = `SELECT e.job, e.kind, e.from_state, e.to_state, e.at FROM events e CROSS JOIN events q
 WHERE q.pos = e.job AND q.data ->> 'queue' = ? AND`
 	within = ` e.pos > ? AND e.pos <= ? AND e.to_state > 0 AND e.kind <> 3 ORDER BY e.pos`
 )
 
-// eachMove calls fn for each transition within s, in order.
-func eachMove(ctx context.Context, tx *ledger.Tx, s Span, fn func(move)) error {
-	query, args := moves, []any{s.From.Pos, s.To.Pos}
+// eachTransition calls fn for each transition within s, in order.
+func eachTransition(ctx context.Context, tx *ledger.Tx, s Span, fn func(transition)) error {
+	query, args := transitions, []any{s.From.Pos, s.To.Pos}
 	if s.Queue != "" {
 		query, args = withQueue, append([]any{s.Queue}, args...)
 	}
 	damaged := 0
 	err := tx.Each(ctx, func(row []driver.Value) bool {
-		var m move
+		var m transition
 		var numbers [5]int64
 		for i := range numbers {
 			var ok bool
