@@ -288,7 +288,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A file of checkpoints is read as checkpoints or refused, whatever is in it; what one says is what is signed.
+// A file of checkpoints is read as checkpoints or refused, whatever is in it; each says what was signed.
 func FuzzCheckpoints(f *testing.F) {
 	private, _, err := proof.GenerateKey("jobs.example.com")
 	if err != nil {
