@@ -85,7 +85,7 @@ func (a *Acts) jobHandler(verb string) func(http.ResponseWriter, *http.Request) 
 		if err != nil {
 			return err
 		}
-		return send(w, render.ToJSON(j))
+		return a.send(w, r, render.ToJSON(j))
 	}
 }
 
@@ -101,7 +101,8 @@ func (a *Acts) queueHandler(verb string) func(http.ResponseWriter, *http.Request
 		if err != nil {
 			return err
 		}
-		return send(w, map[string]any{"queue": r.PathValue("queue"), "paused": verb == "pause", "changed": changed})
+		return a.send(w, r, map[string]any{"queue": r.PathValue("queue"), "paused": verb == "pause",
+			"changed": changed})
 	}
 }
 
@@ -132,7 +133,7 @@ func (a *Acts) acts(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return send(w, t)
+	return a.send(w, r, t)
 }
 
 // ParseSpread reads over how long the jobs of an act are spread; "": not at all.
@@ -147,10 +148,14 @@ func ParseSpread(text string) (time.Duration, error) {
 	return d, nil
 }
 
-func send(w http.ResponseWriter, value any) error {
+// send answers with value, which includes everything up to the position that the answer names.
+func (a *Acts) send(w http.ResponseWriter, r *http.Request, value any) error {
 	body, err := json.Marshal(value)
 	if err != nil {
 		return err
+	}
+	if pos, err := a.Tail(r.Context()); err == nil { // it is done, whether or not this can be read
+		w.Header().Set("Jobledger-Pos", strconv.FormatInt(pos, 10))
 	}
 	w.Header().Set("Content-Type", "application/json")
 	return door.Send(w, append(body, '\n'))

@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"strconv"
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
@@ -33,7 +34,11 @@ func (a *API) sendBody(w http.ResponseWriter, r *http.Request, what string,
 		return err
 	}
 	var j state.Job
-	err := a.Store.Read(r.Context(), func(tx *ledger.Tx) error {
+	var tail int64
+	err := a.Store.Read(r.Context(), func(tx *ledger.Tx) (err error) {
+		if tail, err = tx.Tail(r.Context()); err != nil {
+			return err
+		}
 		now, err := jobref.Ref{ID: id}.Find(r.Context(), tx)
 		j.Job = now
 		if err == nil {
@@ -50,6 +55,7 @@ func (a *API) sendBody(w http.ResponseWriter, r *http.Request, what string,
 		return cli.Exitf(cli.ExitNothing, "job %s has no result", j.ID)
 	}
 	h := w.Header()
+	h.Set("Jobledger-Pos", strconv.FormatInt(tail, 10))
 	h.Set("Content-Type", "application/octet-stream")
 	h.Set("Content-Disposition", `attachment; filename="`+string(j.ID)+"."+what+`"`)
 	return door.Send(w, of(j))

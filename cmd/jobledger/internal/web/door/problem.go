@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/oklog/ulid/v2"
 
@@ -48,6 +49,9 @@ func (d *Door) ProblemOf(err error) *Problem {
 		d.lose(err)
 	}
 	exit, detail, hint := cli.Explain(err)
+	if exit == cli.ExitUsage {
+		detail = asParameter(detail)
+	}
 	status, known := statusOf[exit]
 	p := &Problem{Status: status, Detail: detail, Code: cli.WordOf(exit), Exit: &exit}
 	if hint != "" {
@@ -63,6 +67,18 @@ func (d *Door) ProblemOf(err error) *Problem {
 			Detail: "an unexpected error; the log of the server has it as " + id}
 	}
 	return p
+}
+
+// asParameter is detail, about a flag, as about the parameter that stands for it.
+func asParameter(detail string) string {
+	name, is := strings.CutPrefix(detail, "--")
+	if !is {
+		return detail
+	}
+	if rest, is := strings.CutPrefix(name, "as-of"); is {
+		return "at" + rest
+	}
+	return name
 }
 
 // WriteProblem answers with p.
