@@ -19,6 +19,7 @@ import (
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 	"jobledger/projection/attempts"
+	"jobledger/projection/keyframe"
 	"jobledger/projection/status"
 )
 
@@ -174,6 +175,17 @@ func (g *large) make(b *testing.B) {
 				all(steps)
 				held = held[:keep]
 			}
+		}
+	}
+}
+
+// addKeyframes adds the keyframes that a sweeper would have added while the ledger was made.
+func (g *large) addKeyframes(b *testing.B) {
+	b.Helper()
+	for added := 1; added > 0; {
+		var err error
+		if added, err = keyframe.Extend(b.Context(), g.store, keyframe.Every); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

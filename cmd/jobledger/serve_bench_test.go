@@ -18,6 +18,7 @@ import (
 // Serve [-large FILE]. bytes is the size of an answer, which has not been compressed.
 func BenchmarkServe(b *testing.B) {
 	g := openLarge(b)
+	g.addKeyframes(b)
 	now := func() time.Time { return g.end.Add(time.Second) }
 	get := benchClient(b, g.store, now)
 	day := url.Values{"from": {g.end.Add(-24 * time.Hour).UTC().Format(time.RFC3339)},

@@ -227,6 +227,21 @@ func answers(t *testing.T, s *ledger.Store, pos int64, near bool) map[string]str
 		for _, q := range queues {
 			found["status --as-of"] += text(t, q.Queue, q.Now)
 		}
+		if err := status.AddStrandedAsOf(ctx, tx, queues, m); err != nil {
+			return err
+		}
+		present, err := status.WorkersAsOf(ctx, tx, m, false)
+		if err != nil {
+			return err
+		}
+		atOnce, workersAtOnce, err := status.AsOf(ctx, tx, m)
+		if err != nil {
+			return err
+		}
+		if got, want := text(t, atOnce, workersAtOnce), text(t, queues, present); got != want &&
+			len(queues)+len(present) > 0 {
+			t.Errorf("all of %d at once:\n%s\neach alone:\n%s", pos, got, want)
+		}
 		now, err := status.Queues(ctx, tx, to.At)
 		if err != nil {
 			return err

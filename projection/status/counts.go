@@ -14,6 +14,7 @@ type jobCounts struct {
 	now   map[string]map[event.State]int64
 	ended map[string]map[event.State]int64 // at the moment
 	whole bool                             // ended has those too that have been retried since
+	open  []int64                          // where whole: the numbers of the jobs that had not ended then
 }
 
 // openNow reads the indexes on queued and on held jobs, and the jobs that wait for others.
@@ -46,7 +47,7 @@ func countJobs(ctx context.Context, tx *ledger.Tx, m projection.Moment) (c jobCo
 		c.ended = make(map[string]map[event.State]int64)
 		return c, c.add(ctx, tx, everyJob, m.FinishedBefore())
 	}
-	c.now, c.ended, c.whole = now.Ended(), then.Ended(), true
+	c.now, c.ended, c.whole, c.open = now.Ended(), then.Ended(), true, then.Open()
 	return c, c.add(ctx, tx, openNow)
 }
 

@@ -4,7 +4,7 @@
 //
 // Files in reading order:
 //
-//	queues.go, queues_asof.go  the jobs of each queue: [Queues], [QueuesAsOf]
+//	queues.go, queues_asof.go  the jobs of each queue: [Queues], [QueuesAsOf], [AsOf]
 //	workers.go, signs.go       worker processes, signs of their life: [Workers], [WorkersAsOf], [LostWorkers]
 //	service.go                 which workers may take which jobs: [WorkforceNow], [Service]
 //	stranded.go, overdue.go    what may need attention: [StrandedJobs], [OverdueLeases]

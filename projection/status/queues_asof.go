@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"jobledger/ledger"
@@ -31,7 +32,12 @@ func QueuesAsOf(ctx context.Context, tx *ledger.Tx, m projection.Moment) ([]Queu
 			statusOf(then, queue).Jobs[state] = n
 		}
 	}
-	jobs, err := projection.OpenJobsAsOf(ctx, tx, m)
+	var jobs map[int64]projection.Job
+	if c.whole {
+		jobs, err = projection.JobsAsOf(ctx, tx, c.open, m)
+	} else {
+		jobs, err = projection.OpenJobsAsOf(ctx, tx, m)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -59,6 +65,29 @@ func QueuesAsOf(ctx context.Context, tx *ledger.Tx, m projection.Moment) ([]Queu
 		all = append(all, QueueThen{Queue: s, Now: c.now[s.Name], open: jobs})
 	}
 	return all, nil
+}
+
+// AsOf returns what QueuesAsOf, with AddStrandedAsOf, and WorkersAsOf, without all, return for m. It reads
+// the jobs that had not ended then, and the worker processes, once for both.
+func AsOf(ctx context.Context, tx *ledger.Tx, m projection.Moment) (queues []QueueThen, workers []Worker,
+	err error) {
+	if queues, err = QueuesAsOf(ctx, tx, m); err != nil {
+		return nil, nil, err
+	}
+	var open map[int64]projection.Job
+	if len(queues) > 0 {
+		open = queues[0].open
+	}
+	all, err := listWorkers(ctx, tx, heldAmong(open), m, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	if anyHasWaited(queues, m) {
+		if err := addStrandedAmong(ctx, tx, queues, all, m); err != nil {
+			return nil, nil, err
+		}
+	}
+	return queues, slices.DeleteFunc(all, func(w Worker) bool { return w.forgotten(m.At) }), nil
 }
 
 // count adds a job.

@@ -76,15 +76,25 @@ func AddStranded(ctx context.Context, tx *ledger.Tx, queues []Queue, now time.Ti
 
 // AddStrandedAsOf is AddStranded for the statuses that QueuesAsOf returned for m.
 func AddStrandedAsOf(ctx context.Context, tx *ledger.Tx, queues []QueueThen, m projection.Moment) error {
-	if !slices.ContainsFunc(queues, func(q QueueThen) bool { return q.hasWaited(m.At) }) {
+	if !anyHasWaited(queues, m) {
 		return nil
 	}
+	workers, err := listWorkers(ctx, tx, heldAmong(queues[0].open), m, true)
+	if err != nil {
+		return err
+	}
+	return addStrandedAmong(ctx, tx, queues, workers, m)
+}
+
+// addStrandedAmong is AddStrandedAsOf where all worker processes as of m are known.
+func addStrandedAmong(ctx context.Context, tx *ledger.Tx, queues []QueueThen, workers []Worker,
+	m projection.Moment) error {
 	open, paused := queues[0].open, make(map[string]bool)
 	for _, q := range queues {
 		paused[q.Name] = q.Paused
 	}
-	workforce, err := workforceAsOf(ctx, tx, open, m)
-	if err != nil {
+	workforce := Workforce{workers: workers}
+	if err := workforce.addUnannounced(ctx, tx, m); err != nil {
 		return err
 	}
 	for _, s := range workforce.stranded(ReadyLanesAmong(open, m.At), paused, m.At, time.Minute) {
@@ -92,6 +102,11 @@ func AddStrandedAsOf(ctx context.Context, tx *ledger.Tx, queues []QueueThen, m p
 		queues[i].Stranded = append(queues[i].Stranded, s)
 	}
 	return nil
+}
+
+// anyHasWaited reports whether a job of any queue may be stranded at m.
+func anyHasWaited(queues []QueueThen, m projection.Moment) bool {
+	return slices.ContainsFunc(queues, func(q QueueThen) bool { return q.hasWaited(m.At) })
 }
 
 // hasWaited reports whether a job of q has been ready for a minute at now, and may be claimed.

@@ -77,6 +77,12 @@ func WorkersAsOf(ctx context.Context, tx *ledger.Tx, m projection.Moment, all bo
 	return listWorkers(ctx, tx, held, m, all)
 }
 
+// forgotten reports whether w is one of all workers only: it stopped, or has long been silent, as of now.
+func (w *Worker) forgotten(now time.Time) bool {
+	return w.State == Stopped || w.State == Silent && len(w.Jobs)+len(w.Lost) == 0 &&
+		now.Sub(w.SeenAt) > 24*time.Hour
+}
+
 // heldAmong returns those of jobs that are held, in the order of their claims.
 func heldAmong(jobs map[int64]projection.Job) (held []projection.Job) {
 	for _, j := range jobs {
@@ -126,9 +132,7 @@ func listWorkers(ctx context.Context, tx *ledger.Tx, held []projection.Job, m pr
 			}
 		}
 		w.judge(m.At)
-		forgotten := w.State == Stopped || w.State == Silent && len(w.Jobs)+len(w.Lost) == 0 &&
-			m.At.Sub(w.SeenAt) > 24*time.Hour
-		if all || !forgotten {
+		if all || !w.forgotten(m.At) {
 			list = append(list, *w)
 		}
 	}

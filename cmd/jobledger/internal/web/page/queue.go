@@ -76,19 +76,12 @@ func (p *Pages) readQueue(r *http.Request, tx *ledger.Tx, s view.Span, shown *qu
 	var queues []status.Queue
 	var workers []status.Worker
 	if m.Given {
-		then, err := status.QueuesAsOf(ctx, tx, m.Moment)
-		if err != nil {
-			return false, err
-		}
-		if err := status.AddStrandedAsOf(ctx, tx, then, m.Moment); err != nil {
+		var then []status.QueueThen
+		if then, workers, err = status.AsOf(ctx, tx, m.Moment); err != nil {
 			return false, err
 		}
 		for _, q := range then {
 			queues = append(queues, q.Queue)
-		}
-		workers, err = status.WorkersAsOf(ctx, tx, m.Moment, false)
-		if err != nil {
-			return false, err
 		}
 	} else {
 		if queues, err = status.Queues(ctx, tx, now); err != nil {

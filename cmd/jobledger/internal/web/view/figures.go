@@ -51,17 +51,11 @@ func ReadFigures(ctx context.Context, tx *ledger.Tx, now time.Time) (f Figures, 
 func ReadFiguresAsOf(ctx context.Context, tx *ledger.Tx, m projection.Moment) (f Figures,
 	then []status.QueueThen, err error) {
 	f.Pos = m.Pos
-	if then, err = status.QueuesAsOf(ctx, tx, m); err != nil {
-		return f, then, err
-	}
-	if err = status.AddStrandedAsOf(ctx, tx, then, m); err != nil {
+	if then, f.Workers, err = status.AsOf(ctx, tx, m); err != nil || m.Pos == 0 {
 		return f, then, err
 	}
 	for _, q := range then {
 		f.Queues = append(f.Queues, q.Queue)
-	}
-	if f.Workers, err = status.WorkersAsOf(ctx, tx, m, false); err != nil || m.Pos == 0 {
-		return f, then, err
 	}
 	if f.Last, err = state.LastEvent(ctx, tx, m.Pos); err != nil {
 		return f, then, err
