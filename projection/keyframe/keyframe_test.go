@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"jobledger/ledger"
@@ -71,6 +73,41 @@ func extended(t *testing.T, every int64) (s *ledger.Store, events []event.Event)
 	}
 	wantClean(t, s)
 	return s, events
+}
+
+// TestExtendByManyAtOnce: sweepers of several processes add each keyframe once.
+func TestExtendByManyAtOnce(t *testing.T) {
+	const every = 64
+	s, _ := badNight(t)
+	var added atomic.Int64
+	var running sync.WaitGroup
+	for range 6 {
+		running.Go(func() {
+			n, err := keyframe.Extend(t.Context(), s, every)
+			added.Add(int64(n))
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	running.Wait()
+	frames := int64(0)
+	read(t, s, func(tx *ledger.Tx) error {
+		for pos := int64(0); ; frames++ {
+			k, more, err := keyframe.Next(t.Context(), tx, pos)
+			if err != nil || !more {
+				return err
+			}
+			pos = k.Pos
+		}
+	})
+	if n := added.Load(); n != frames || frames < 3 {
+		t.Errorf("%d were added, and there are %d", n, frames)
+	}
+	if again, err := keyframe.Extend(t.Context(), s, every); err != nil || again != 0 {
+		t.Errorf("%d keyframes more, %v", again, err)
+	}
+	wantClean(t, s)
 }
 
 func wantClean(t *testing.T, s *ledger.Store) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"math"
 
 	"jobledger/ledger"
 	"jobledger/projection/internal/table"
@@ -107,10 +108,10 @@ const maxAtOnce = 1 << 20
 
 // Extend adds the keyframes that are due at the end of the ledger, with at least so many events between two,
 // and returns how many. It reads in small steps, each in a snapshot of its own, and writes each keyframe in a
-// short transaction. Where none is due, it reads no event.
+// short transaction. Where none is due, it reads no event. Of several processes that are at it, one goes on.
 func Extend(ctx context.Context, store *ledger.Store, every int64) (added int, err error) {
 	var f *Frame
-	removed, stale := int64(0), false // what had left the ledger when f began; more has left since
+	removed, stale := int64(0), false // what had left the ledger when f began; f is of no use any more
 	next := int64(0)                  // where the next keyframe is due
 	for read := int64(0); read < maxAtOnce || f.Pos < next; read += every {
 		due := false
@@ -151,6 +152,11 @@ func Extend(ctx context.Context, store *ledger.Store, every int64) (added int, e
 			last := int64(0)
 			if _, err := horizon(ctx, tx, &last); err != nil || last != removed {
 				stale = true
+				return err
+			}
+			newest, size := int64(0), int64(0)
+			err := table.ScanOne(ctx, tx, lastSize, []any{&newest, &size}, math.MaxInt64)
+			if stale = newest >= s.Pos; err != nil || stale { // another sweeper is doing the same
 				return err
 			}
 			return tx.Put(putKeyframe, s.Pos, s.Ended, s.Queued, s.Held)
