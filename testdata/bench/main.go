@@ -8,6 +8,7 @@
 //	go run . -postgres postgres://me@host/postgres -engines river-pg,jobledger-pg
 //	go run . -postgres postgres://me@host/postgres -network -rounds 5
 //	go run . -goals -rounds 4
+//	go run . -postgres postgres://me@host/postgres -fleet 100 -delays 2 -syncs 0
 //
 // It is a module of its own, so that no other queue enters the product's dependencies.
 //
@@ -39,6 +40,9 @@
 // transactions as jobledger does, on tables of its own (raw-grouped) and on those of jobledger (raw-schema); on
 // a disk with slow syncs; and from the command line, for which it must run in testdata/bench. A round takes
 // about 40 seconds.
+//
+// With -fleet, so many workers with one slot each work on jobs of 10 s, and of 1 s: which share do they need of
+// the commits that are possible? Each worker has two to four connections.
 //
 // Rounds are interleaved: each round runs everything once, in an order that rotates. Ratios are medians of
 // the ratios within a round; "raw-ledger" with 8 workers is 1.00 (in the batch phase "raw-batch" is), and on
@@ -75,6 +79,7 @@ type options struct {
 	json        bool
 	network     bool
 	goals       bool
+	fleet       int
 	shapes      string
 	delays      string
 	syncs       string
@@ -100,6 +105,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	o, err := parse(args, stderr)
 	if err != nil {
 		return err
+	}
+	if o.fleet > 0 {
+		return runFleets(ctx, o, stdout, stderr)
 	}
 	if o.network {
 		return compareOverNetwork(ctx, o, stdout, stderr)
@@ -141,6 +149,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.BoolVar(&o.json, "json", false, "one JSON object a run instead of the report")
 	fs.BoolVar(&o.network, "network", false, "compare drains with River's over a network instead")
 	fs.BoolVar(&o.goals, "goals", false, "measure the goals of speed on SQLite instead")
+	fs.IntVar(&o.fleet, "fleet", 0, "measure so many workers with one slot each instead")
 	fs.StringVar(&o.shapes, "shapes", "", "with -network: processes x workers, separated by commas (default: all)")
 	fs.StringVar(&o.delays, "delays", "0,0.5,2", "with -network: milliseconds added to a round trip")
 	fs.StringVar(&o.syncs, "syncs", "0,1", "with -network: milliseconds added to a sync of the server")
