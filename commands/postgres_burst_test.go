@@ -268,8 +268,8 @@ func TestPostgresBurstThroughPooler(t *testing.T) {
 	}
 }
 
-// A pooler gives a burst the session of another client, which has another ledger: nothing is written there, and
-// the turn is refused.
+// A pooler gives a burst the session of another client, which has another ledger: nothing is written there,
+// and the turn is refused.
 func TestPostgresBurstInTheSessionOfAnother(t *testing.T) {
 	t.Parallel()
 	dsn := ledgertest.Postgres(t)

@@ -56,8 +56,9 @@ const (
 	maxMissedEvents = 2000        // listing the lanes costs less than reading more events
 	maxDrainedLanes = 2           // of a queue; listing its lanes costs less than searching more of them
 
-	// A burst is one round trip, and a search several of them, under the write lock. So what is known of the only
-	// lane of a claim is used for longer, also by a worker whose jobs take a minute, and while others write much.
+	// A burst is one round trip, and a search several of them, under the write lock. So what is known of the
+	// only lane of a claim is used for longer, also by a worker whose jobs take a minute, and while others
+	// write much.
 	maxSoleAge          = 2 * time.Minute
 	maxMissedOfSoleLane = 10_000
 )
