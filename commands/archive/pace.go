@@ -44,8 +44,9 @@ func (p *pace) next(limit int) int {
 	return p.most
 }
 
-// fit takes in for how long a step that did so much kept others from writing. One that took long by chance,
-// as on a busy machine, makes the next ones half as large at most.
+// fit takes in for how long a step that did so much kept others from writing. The size of the next ones
+// follows the middle of these times, in small steps down, so that those which were long by chance, as on a
+// busy machine, count no more than those that were short.
 func (p *pace) fit(n int, took time.Duration) {
 	if p.lasts == 0 {
 		p.lasts = took
@@ -57,11 +58,11 @@ func (p *pace) fit(n int, took time.Duration) {
 	}
 	switch {
 	case took > limit:
-		p.most = max(int(int64(n)*int64(limit)/int64(took)), n/2)
+		p.most = max(int(int64(n)*int64(limit)/int64(took)), n-n/8-1)
 	case n >= p.most && took < limit/2:
 		p.most = 2 * n
 	case n >= p.most:
-		p.most = n + n/8
+		p.most = n + n/8 + 1
 	}
 }
 

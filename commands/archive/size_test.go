@@ -155,7 +155,15 @@ func TestRemovalGivesSpaceBack(t *testing.T) {
 		beat = 100 * time.Millisecond // it lasts many minutes
 	}
 	var without, during []time.Duration
-	for ended := false; !ended; {
+	figures := func() {
+		t.Helper()
+		t.Logf("claims while nothing is removed: %s; while jobs are: %s", quantiles(without), quantiles(during))
+	}
+	for ended, said := false, began; !ended; {
+		if time.Since(said) > 5*time.Minute { // it may be more than the time of the test allows
+			said = time.Now()
+			figures()
+		}
 		select {
 		case err := <-done:
 			if ended = true; err != nil {
@@ -178,7 +186,7 @@ func TestRemovalGivesSpaceBack(t *testing.T) {
 	t.Logf("%d jobs: closed in %s, removed in %s; the file had %d bytes, now %d (%.1f %%), of which the %d "+
 		"jobs that came meanwhile take some %d", jobs, closed, removed, whole, left,
 		100*float64(left)/float64(whole), added, news)
-	t.Logf("claims while nothing is removed: %s; while jobs are: %s", quantiles(without), quantiles(during))
+	figures()
 	if jobs >= 100_000 && left > whole*15/100+news {
 		t.Errorf("the file has %d of %d bytes, and %d of these are of new jobs", left, whole, news)
 	}
