@@ -62,8 +62,8 @@ func eachTransition(ctx context.Context, tx *ledger.Tx, s Span, fn func(transiti
 		return true
 	}, query+within, args...)
 	if err == nil && damaged > 0 {
-		err = fmt.Errorf("%w: %d events after %d have no known job, kind or state", ledger.ErrDamaged, damaged,
-			s.From.Pos)
+		err = fmt.Errorf("%w: events after %d have no known job, kind or state: %d of them", ledger.ErrDamaged,
+			s.From.Pos, damaged)
 	}
 	return err
 }
