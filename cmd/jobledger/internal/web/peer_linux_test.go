@@ -27,6 +27,17 @@ func TestUnixSocketNeedsNoLogin(t *testing.T) {
 	if answer, body := s.do("GET", "/", nil); answer.StatusCode != http.StatusOK {
 		t.Errorf("%s\n%s", answer.Status, body)
 	}
+	for _, rt := range s.door.Routes() { // the user of the server has every right
+		if rt.Needs == door.None {
+			continue
+		}
+		method, route := s.requestOf(rt)
+		answer, body := s.do(method, route, nil)
+		if answer.StatusCode == http.StatusForbidden || answer.StatusCode == http.StatusUnauthorized ||
+			answer.Header.Get("Location") == "/login" && route != "/logout" {
+			t.Errorf("%s: %s %s", rt.Pattern, answer.Status, body)
+		}
+	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the socket: %v, %v", info.Mode(), err)
 	}
