@@ -282,13 +282,18 @@ const (
 	stepsSQL = `WITH RECURSIVE steps (i, since, until) AS (SELECT 0, CAST($start AS integer), CAST($start AS
 		integer) + 180000000 UNION ALL SELECT i + 1, until, until + 180000000 + (i = 118) FROM steps WHERE i <
 		119), named AS (SELECT *, strftime('%H:%M:%S', since / 1000000, 'unixepoch') AS time FROM steps) `
-	depthSQL = stepsSQL + `, moves AS (SELECT CASE WHEN us < CAST($start AS integer) THEN -1 ELSE min(119, (us
-		- CAST($start AS integer)) / 180000000) END AS step, sum((to_state = 'queued') - coalesce(from_state =
-		'queued', 0)) AS queued, sum((to_state IN ('claimed', 'running')) - coalesce(from_state IN ('claimed',
-		'running'), 0)) AS held FROM past p JOIN made t ON t.job = p.job WHERE p.to_state IS NOT NULL AND t.queue
-		= $name GROUP BY 1), summed AS (SELECT i, time, sum(coalesce(queued, 0)) OVER (ORDER BY i) AS queued,
-		sum(coalesce(held, 0)) OVER (ORDER BY i) AS held FROM (SELECT i, time FROM named UNION ALL SELECT -1, '')
-		LEFT JOIN moves ON step = i) SELECT time AS TIME, queued AS QUEUED, held AS HELD FROM summed WHERE i >= 0`
+	depthSQL = stepsSQL + `SELECT time AS TIME, count(*) FILTER (WHERE state = 'queued' AND ready <= named.until
+		- (i = 119)) AS READY, count(*) FILTER (WHERE state = 'queued' AND ready > named.until - (i = 119)) AS
+		LATER, count(*) FILTER (WHERE state IN ('claimed', 'running')) AS HELD FROM named LEFT JOIN spans s ON
+		s.queue = $name AND s.state IN ('queued', 'claimed', 'running') AND s.us < named.until AND s.until >=
+		named.until GROUP BY i`
+	waitTimesSQL = stepsSQL + `, waits AS (SELECT i, wait / 1e6 AS s, row_number() OVER (PARTITION BY i ORDER BY
+		wait) - 1 AS n, count(*) OVER (PARTITION BY i) AS whole FROM named JOIN waited w ON queue = $name AND w.us
+		>= since AND w.us < until) SELECT time AS TIME, '‹number ' || (SELECT s FROM waits w WHERE w.i = named.i
+		AND n = whole * 99 / 100) || '›' AS P99, '‹number ' || (SELECT s FROM waits w WHERE w.i = named.i AND n =
+		whole * 90 / 100) || '›' AS P90, '‹number ' || (SELECT s FROM waits w WHERE w.i = named.i
+		AND n = whole / 2) || '›'
+		AS P50 FROM named`
 	endedSQL = stepsSQL + `SELECT time AS TIME, count(*) FILTER (WHERE outcome = 'succeeded') AS SUCCEEDED,
 		count(*) FILTER (WHERE outcome = 'failed') AS FAILED, count(*) FILTER (WHERE outcome = 'reclaimed') AS
 		LOST FROM named LEFT JOIN claims ON queue = $name AND end_us >= since AND end_us < until GROUP BY i`
@@ -365,6 +370,11 @@ var shownTables = []shownTable{
 	{"/queues/{queue}", "Depth", 1, depthSQL, false},
 	{"/queues/{queue}", "Attempts every 3m", 1, endedSQL, false},
 	{"/queues/{queue}", "Run time", 1, runTimesSQL, false},
+	{"/queues/{queue}", "Wait from ready to claimed", 1, waitTimesSQL, false},
+	{"/queues/{queue}", "failures", 1, `SELECT coalesce(f.data ->> 'error_code', f.data ->> 'reason') AS CODE,
+		count(*) AS ATTEMPTS, count(DISTINCT f.job) AS JOBS, '‹clock ' || min(f.at) || '›' AS FIRST, '‹clock ' ||
+		max(f.at) || '›' AS LAST FROM past f JOIN made t ON t.job = f.job WHERE f.kind IN ('failed', 'reclaimed')
+		AND t.queue = $name AND f.at > $from AND f.at <= $end GROUP BY 1`, false},
 	{"/lanes", "claims", 2, claimsSQL + `WHERE coalesce(ended_at, $end) > $from AND ((SELECT count(*) FROM
 		claims WHERE coalesce(ended_at, $end) > $from) <= 200 OR coalesce(outcome, '') <> 'succeeded') ORDER BY
 		pos LIMIT 200`, false},

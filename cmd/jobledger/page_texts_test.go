@@ -158,6 +158,11 @@ func init() {
 	againSQL := strings.Replace(silentSQL, "SELECT '‹clock ' || min",
 		`SELECT (SELECT '‹clock ' || max(started) || '›' FROM processes p WHERE p.worker IN (SELECT worker FROM
 			gone) AND started > (SELECT max(seen) FROM gone)) AS again, '‹clock ' || min`, 1)
+	for _, where := range []string{"li deploy", "li paused", "li resumed", "li lost"} {
+		shownTexts = append(shownTexts, shownText{"/queues/{queue}", where, `(?P<at>\S+) .*`, fmtAtoms(`p.kind IN
+			('queue_paused', 'queue_resumed', 'worker_started') AND p.at <= $end`) + ` UNION SELECT '‹clock ' || seen
+			|| '›' FROM processes`, true})
+	}
 	for _, where := range []string{"li dead_host", "li silent"} {
 		begin := `(?:Host )?(?P<who>.*) fell silent at (?P<at>\S+)\. `
 		shownTexts = append(shownTexts, []shownText{
@@ -228,9 +233,17 @@ func init() {
 			45), 0), '') AS silent FROM processes p WHERE stopped IS NULL AND ` + presentNow, false},
 		{"/queues/{queue}", "p", window, `SELECT '‹clock ' || $end || '›' AS "to"`, false},
 		{"/queues/{queue}", "text", `.*`, "", false}, // of an axis
-		{"/queues/{queue}", "figcaption", `Attempts every 3m .*|Run time p99 p50`, "", false},
-		{"/queues/{queue}", "svg label", `Depth: queued up to (?P<a>\d+), held up to (?P<b>\d+)`,
-			`SELECT max(QUEUED) AS a, max(HELD) AS b FROM (` + depthSQL + `)`, false},
+		{"/queues/{queue}", "figcaption", `Attempts every 3m .*|Run time p99 p50|Wait .* p99 p90 p50`, "", false},
+		{"/queues/{queue}", "svg label", `Depth: ready up to (?P<a>\d+), later up to (?P<b>\d+), ` +
+			`held up to (?P<c>\d+)`,
+			`SELECT max(READY) AS a, max(LATER) AS b, max(HELD) AS c FROM (` + depthSQL + `)`, false},
+		{"/queues/{queue}", "svg label", `Wait from ready to claimed: p99 up to (?P<a>\S+) s, p90 up to ` +
+			`(?P<b>\S+) s, p50 up to (?P<c>\S+) s`,
+			`SELECT '‹number ' || max(CAST(substr(P99, 9) AS real)) || '›' AS a, '‹number ' || max(CAST(substr(P90,
+			9) AS real)) || '›' AS b, '‹number ' || max(CAST(substr(P50, 9) AS real)) || '›' AS c FROM (` +
+				waitTimesSQL + `)`, false},
+		{"/queues/{queue}", "p head", `The next job: .*`, fmtAtoms(`p.job IN (SELECT job FROM made WHERE queue =
+			$name AND state = 'queued')`) + ` UNION SELECT '‹time ' || at || '›' FROM which`, true},
 		{"/queues/{queue}", "svg label", `Attempts every 3m: succeeded up to (?P<a>\d+), failed up to ` +
 			`(?P<b>\d+), lost up to (?P<c>\d+)`,
 			`SELECT max(SUCCEEDED) AS a, max(FAILED) AS b, max(LOST) AS c FROM (` + endedSQL + `)`, false},

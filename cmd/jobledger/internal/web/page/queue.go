@@ -1,6 +1,8 @@
 package page
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/status"
 )
@@ -27,10 +30,17 @@ type queueView struct {
 	Since    string
 	Concerns []concernView
 	Charts   []*chart.Chart
+	Happened []queueMarkView
+	Codes    *render.Table
 	Waits    *render.Table
 	Workers  *render.Table
 	Lanes    string
+	Head     event.JobID // the job that is ready for longest; "": none is
+	Why      []string
 }
+
+// queueMarkView is something that happened to the queue.
+type queueMarkView struct{ Kind, At, Text string }
 
 // queuePage shows one queue over a window.
 func (p *Pages) queuePage(w http.ResponseWriter, r *http.Request) error {
@@ -119,22 +129,23 @@ func (p *Pages) readQueue(r *http.Request, tx *ledger.Tx, s view.Span, shown *qu
 		}
 	}
 	shown.Workers = layout.Workers(here, now)
+	if err := shown.addHead(ctx, tx, p, m); err != nil {
+		return known, err
+	}
 	n, err := view.ReadSeries(ctx, tx, s)
 	if err != nil {
 		return known, err
 	}
-	step := time.Duration(n.Step * float64(time.Second))
-	draw := func(title, unit string, all ...chart.Series) {
-		shown.Charts = append(shown.Charts, chart.New(title, n.From, step, zone, unit, all...))
+	marks, err := view.QueueMarks(ctx, tx, s)
+	if err != nil {
+		return known, err
 	}
-	line := func(name string, values []float64, how chart.How) chart.Series {
-		return chart.Series{Name: name, Class: name, Values: values, How: how}
+	shown.draw(n, marks, s, zone)
+	codes, err := view.FailuresByCode(ctx, tx, s.From.Pos, s.To.Pos, shown.Name)
+	if err != nil {
+		return known, err
 	}
-	draw("Depth", "", line("queued", chart.Floats(n.Queued), chart.Area),
-		line("held", chart.Floats(n.Held), chart.Plain))
-	draw("Attempts every "+render.Duration(step), "", line("succeeded", chart.Floats(n.Succeeded), chart.Area),
-		line("failed", chart.Floats(n.Failed), chart.Area), line("lost", chart.Floats(n.Lost), chart.Plain))
-	draw("Run time", " s", line("p99", n.RunP99, chart.Plain), line("p50", n.RunP50, chart.Plain))
+	shown.addCodes(codes, zone)
 	waits, err := report.Waits(ctx, tx, report.Window{After: s.From.Pos, Until: s.To.Pos, Now: s.To.At,
 		End: s.To.At, Queue: shown.Name})
 	if err != nil {
@@ -148,6 +159,76 @@ func (p *Pages) readQueue(r *http.Request, tx *ledger.Tx, s view.Span, shown *qu
 		shown.Waits = report.Table(named, rows, zone)
 	}
 	return known, nil
+}
+
+// draw adds the charts of n, with marks.
+func (v *queueView) draw(n *view.Series, marks []view.QueueMark, s view.Span, zone *time.Location) {
+	step := time.Duration(n.Step * float64(time.Second))
+	draw := func(title, unit string, all ...chart.Series) {
+		v.Charts = append(v.Charts, chart.New(title, n.From, step, zone, unit, all...))
+	}
+	of := func(name string, values []float64, how chart.How) chart.Series {
+		return chart.Series{Name: name, Class: name, Values: values, How: how}
+	}
+	draw("Depth", "", of("ready", chart.Floats(n.Ready), chart.Stacked),
+		of("later", chart.Floats(n.Later), chart.Stacked), of("held", chart.Floats(n.Held), chart.Stacked))
+	draw("Attempts every "+render.Duration(step), "", of("succeeded", chart.Floats(n.Succeeded), chart.Area),
+		of("failed", chart.Floats(n.Failed), chart.Down), of("lost", chart.Floats(n.Lost), chart.Down))
+	draw("Wait from ready to claimed", " s", of("p99", chart.Known(n.WaitP99, n.Claimed), chart.Band),
+		of("p90", chart.Known(n.WaitP90, n.Claimed), chart.Band),
+		of("p50", chart.Known(n.WaitP50, n.Claimed), chart.Plain))
+	draw("Run time", " s", of("p99", chart.Known(n.RunP99, n.Ended), chart.Band),
+		of("p50", chart.Known(n.RunP50, n.Ended), chart.Plain))
+	whole := float64(step) * float64(len(n.Ready)-1)
+	for i, m := range marks {
+		for _, c := range v.Charts {
+			c.MarkAt(float64(m.At.Sub(s.From.At))/max(whole, 1), m.Kind, m.Text)
+		}
+		if i < maxMarks {
+			v.Happened = append(v.Happened, queueMarkView{m.Kind, m.At.In(zone).Format("15:04:05"), m.Text})
+		}
+	}
+}
+
+// maxMarks is how many of the marks of the charts the page has in words.
+const maxMarks = 30
+
+// addCodes adds what failed, by code.
+func (v *queueView) addCodes(codes []view.CodeFailures, zone *time.Location) {
+	if len(codes) == 0 {
+		return
+	}
+	v.Codes = &render.Table{Columns: []render.Column{{Title: "CODE"}, {Title: "ATTEMPTS", Right: true},
+		{Title: "JOBS", Right: true}, {Title: "FIRST"}, {Title: "LAST"}}}
+	for _, c := range codes {
+		v.Codes.Add(c.Code, fmt.Sprint(c.Attempts), fmt.Sprint(c.Jobs), c.First.In(zone).Format("15:04:05"),
+			c.Last.In(zone).Format("15:04:05"))
+	}
+}
+
+// addHead adds why the job that is to be claimed next has not been.
+func (v *queueView) addHead(ctx context.Context, tx *ledger.Tx, p *Pages, m moment) (err error) {
+	var n int64
+	if m.Given {
+		n, err = view.HeadAsOf(ctx, tx, v.Name, m.Moment)
+	} else {
+		n, err = view.Head(ctx, tx, v.Name, p.Now())
+	}
+	if err != nil || n == 0 {
+		return err
+	}
+	jobs, err := projection.GetMany(ctx, tx, []int64{n})
+	if err != nil {
+		return err
+	}
+	var why state.Why
+	if m.Given {
+		why, err = state.ExplainAsOf(ctx, tx, n, m.Moment, p.Now().Location())
+	} else {
+		why, err = state.Explain(ctx, tx, jobs[n], p.Now())
+	}
+	v.Head, v.Why = jobs[n].ID, why.Sentences
+	return err
 }
 
 var errNoQueue = door.Refusal(http.StatusNotFound, "nothing", "there is no queue of this name")

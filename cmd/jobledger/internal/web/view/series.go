@@ -1,6 +1,8 @@
 package view
 
 import (
+	"cmp"
+	"container/heap"
 	"context"
 	"math"
 	"slices"
@@ -8,8 +10,7 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
-	"jobledger/projection/attempts"
-	"jobledger/projection/status"
+	"jobledger/projection"
 )
 
 // SeriesSteps is how many points [Series] have, unless the steps would be shorter than a second.
@@ -19,85 +20,190 @@ const SeriesSteps = 120
 type Series struct {
 	From      time.Time `json:"from"`
 	Step      float64   `json:"step"`   // seconds
-	Queued    []int64   `json:"queued"` // at the end of each step
+	Queued    []int64   `json:"queued"` // at the end of each step; ready or later
+	Ready     []int64   `json:"ready"`
+	Later     []int64   `json:"later"`
 	Held      []int64   `json:"held"`
 	Succeeded []int64   `json:"succeeded"` // attempts that ended so within the step
 	Failed    []int64   `json:"failed"`
 	Lost      []int64   `json:"lost"`
-	RunP50    []float64 `json:"run_p50"` // seconds from claim to end, of the attempts that ended within the step
+	Ended     []int64   `json:"ended"`   // attempts that ended within the step in any way
+	RunP50    []float64 `json:"run_p50"` // their seconds from claim to end; 0: none ended
 	RunP99    []float64 `json:"run_p99"`
+	Claimed   []int64   `json:"claimed"`  // claims within the step
+	WaitP50   []float64 `json:"wait_p50"` // their seconds from when the job was ready; 0: there was none
+	WaitP90   []float64 `json:"wait_p90"`
+	WaitP99   []float64 `json:"wait_p99"`
 }
 
-// ReadSeries reads the series of the queue of s; "": of all queues. It reads each event of the window once.
+// ReadSeries reads the series of the queue of s; "": of all queues. It reads each event of the window
+// once, and the jobs that were open when it began.
 func ReadSeries(ctx context.Context, tx *ledger.Tx, s Span) (*Series, error) {
 	step := max(time.Second, (s.length() / SeriesSteps).Round(time.Second))
 	n := int(math.Ceil(float64(s.length()) / float64(step)))
-	out := &Series{From: s.From.At, Step: step.Seconds(), Queued: make([]int64, n), Held: make([]int64, n),
-		Succeeded: make([]int64, n), Failed: make([]int64, n), Lost: make([]int64, n), RunP50: make([]float64, n),
-		RunP99: make([]float64, n)}
+	counts := func() []int64 { return make([]int64, n) }
+	shares := func() []float64 { return make([]float64, n) }
+	out := &Series{From: s.From.At, Step: step.Seconds(), Queued: counts(), Ready: counts(), Later: counts(),
+		Held: counts(), Succeeded: counts(), Failed: counts(), Lost: counts(), Ended: counts(),
+		RunP50: shares(), RunP99: shares(), Claimed: counts(), WaitP50: shares(), WaitP90: shares(),
+		WaitP99: shares()}
 	if s.To.Pos == 0 {
 		return out, nil
 	}
-	begun, err := out.begin(ctx, tx, s)
-	if err != nil {
-		return nil, err
-	}
 	runs := make([][]float64, n)
-	err = eachTransition(ctx, tx, s, func(m transition) {
-		i := min(max(int(m.at.Sub(s.From.At)/step), 0), n-1)
-		out.Queued[i] += m.queued()
-		out.Held[i] += m.held()
-		switch m.kind {
-		case event.KindClaimed:
-			begun[m.job] = m.at
-		case event.KindSucceeded:
-			out.Succeeded[i]++
-		case event.KindFailed:
-			out.Failed[i]++
-		case event.KindReclaimed:
-			out.Lost[i]++
-		}
-		if began, known := begun[m.job]; known && m.from.Held() && !m.to.Held() {
-			runs[i] = append(runs[i], m.at.Sub(began).Seconds())
-			delete(begun, m.job)
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
+	err := out.follow(ctx, tx, s, step, runs)
 	for i, run := range runs {
-		if i > 0 {
-			out.Queued[i] += out.Queued[i-1]
-			out.Held[i] += out.Held[i-1]
-		}
-		if len(run) > 0 {
-			slices.Sort(run)
-			out.RunP50[i], out.RunP99[i] = run[len(run)/2], run[len(run)*99/100]
-		}
+		out.RunP50[i], out.RunP99[i] = percentile(run, 50), percentile(run, 99)
 	}
-	return out, nil
+	return out, err
 }
 
-// begin adds the depth at the beginning of s to the first step, and returns when the claims that were live
-// then had begun, by job.
-func (out *Series) begin(ctx context.Context, tx *ledger.Tx, s Span) (map[int64]time.Time, error) {
-	begun := make(map[int64]time.Time)
-	if s.From.Pos == 0 {
-		return begun, nil
+// percentile returns the value of sorted values below which so many of a hundred are; 0: there are none.
+func percentile(values []float64, percent int) float64 {
+	if len(values) == 0 {
+		return 0
 	}
-	queues, err := status.QueuesAsOf(ctx, tx, s.From)
-	if err != nil {
-		return nil, err
-	}
-	for _, q := range queues {
-		if s.Queue == "" || s.Queue == q.Name {
-			out.Queued[0] += q.Jobs[event.Queued]
-			out.Held[0] += q.Jobs[event.ClaimedState] + q.Jobs[event.Running]
+	slices.Sort(values)
+	return values[len(values)*percent/100]
+}
+
+// follow adds up what happened, step by step. It puts how long attempts ran into runs.
+func (out *Series) follow(ctx context.Context, tx *ledger.Tx, s Span, step time.Duration,
+	runs [][]float64) error {
+	depth := depths{queued: make(map[int64]waiting)}
+	if s.From.Pos > 0 {
+		open, err := projection.OpenJobsAsOf(ctx, tx, s.From)
+		if err != nil {
+			return err
+		}
+		for n, j := range open {
+			switch {
+			case s.Queue != "" && j.Queue != s.Queue:
+			case j.State == event.Queued:
+				depth.put(n, event.Micros(j.RunAt), event.Micros(s.From.At))
+			case j.State.Held():
+				depth.held++
+			}
 		}
 	}
-	live, err := attempts.List(ctx, tx, attempts.Filter{From: s.From, To: s.From, Queue: s.Queue})
-	for _, a := range live {
-		begun[a.N] = a.ClaimedAt
+	waits := make([][]float64, len(out.Queued))
+	at := 0 // the step that is under way
+	end := func(i int) int64 {
+		return event.Micros(s.From.At.Add(min(time.Duration(i+1)*step, s.length())))
 	}
-	return begun, err
+	endStep := func() {
+		depth.ripen(end(at))
+		out.Ready[at], out.Later[at], out.Held[at] = depth.ready, depth.later, depth.held
+		out.Queued[at] = depth.ready + depth.later
+		at++
+	}
+	moves := flow{pos: s.From.Pos}
+	err := moves.read(ctx, tx, s.To.Pos, func(m *move) {
+		if s.Queue != "" && m.queue != s.Queue {
+			return
+		}
+		for at < len(out.Queued)-1 && m.at >= end(at) {
+			endStep()
+		}
+		if m.kind == event.KindClaimed {
+			out.Claimed[at]++
+			if m.wait >= 0 {
+				waits[at] = append(waits[at], float64(m.wait)/1e6)
+			}
+		}
+		if m.from.Held() && !m.to.Held() {
+			out.Ended[at]++
+			if m.run >= 0 {
+				runs[at] = append(runs[at], float64(m.run)/1e6)
+			}
+		}
+		switch m.kind {
+		case event.KindSucceeded:
+			out.Succeeded[at]++
+		case event.KindFailed:
+			out.Failed[at]++
+		case event.KindReclaimed:
+			out.Lost[at]++
+		}
+		if m.from == event.Queued {
+			depth.remove(m.n)
+		}
+		if m.to == event.Queued {
+			depth.put(m.n, m.ready, m.at)
+		}
+		depth.held += change(m.from, m.to, event.State.Held)
+	})
+	if err != nil {
+		return err
+	}
+	for at < len(out.Queued) {
+		endStep()
+	}
+	for i, w := range waits {
+		out.WaitP50[i], out.WaitP90[i], out.WaitP99[i] = percentile(w, 50), percentile(w, 90), percentile(w, 99)
+	}
+	return nil
+}
+
+// depths are how many jobs are ready, for later, and held at a moment.
+type depths struct {
+	ready, later, held int64
+	queued             map[int64]waiting // by the job's number
+	due                laterJobs
+}
+
+type waiting struct {
+	at    int64 // when it is ready, in microseconds
+	later bool
+}
+
+// put adds a queued job that is ready at a moment, as of now.
+func (d *depths) put(n, at, now int64) {
+	w := waiting{at, at > now}
+	d.queued[n] = w
+	if !w.later {
+		d.ready++
+		return
+	}
+	d.later++
+	heap.Push(&d.due, laterJob{at, n})
+}
+
+func (d *depths) remove(n int64) {
+	w, ok := d.queued[n]
+	switch {
+	case !ok:
+		return
+	case w.later:
+		d.later--
+	default:
+		d.ready--
+	}
+	delete(d.queued, n)
+}
+
+// ripen makes ready what is so by now.
+func (d *depths) ripen(now int64) {
+	for len(d.due) > 0 && d.due[0].at <= now {
+		job, _ := heap.Pop(&d.due).(laterJob)
+		if w, ok := d.queued[job.n]; ok && w.later && w.at == job.at { // it has not left since
+			d.queued[job.n] = waiting{w.at, false}
+			d.later, d.ready = d.later-1, d.ready+1
+		}
+	}
+}
+
+// laterJobs is a heap of jobs by when they are ready.
+type laterJobs []laterJob
+
+type laterJob struct{ at, n int64 }
+
+func (h laterJobs) Len() int           { return len(h) }
+func (h laterJobs) Less(i, j int) bool { return cmp.Less(h[i].at, h[j].at) }
+func (h laterJobs) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *laterJobs) Push(x any)        { *h = append(*h, x.(laterJob)) }
+func (h *laterJobs) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
 }
