@@ -47,7 +47,7 @@ func readAll(t *testing.T, answer *http.Response) string {
 }
 
 // An export over HTTP is to the byte what the command writes, also compressed.
-func TestServeExports(t *testing.T) {
+func TestExportsOverHTTP(t *testing.T) {
 	t.Parallel()
 	s := importNight(t)
 	serving := serveStore(t, s.Store, atMorning)
@@ -134,7 +134,7 @@ func TestServeLogs(t *testing.T) {
 }
 
 // The claims of the API are those of the command, page by page; with at they are as they were then.
-func TestServeAttempts(t *testing.T) {
+func TestAttemptsOverHTTP(t *testing.T) {
 	t.Parallel()
 	s := importNight(t)
 	s.Now = morning

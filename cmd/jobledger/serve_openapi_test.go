@@ -82,7 +82,7 @@ func (d apiDocument) check(t *testing.T, where string, s answerSchema, value any
 }
 
 // Each path of the document answers, and each answer is what the document says.
-func TestServeAnswersAreInTheDocument(t *testing.T) {
+func TestAnswersAreInTheDocument(t *testing.T) {
 	t.Parallel()
 	s := importNight(t)
 	_, get := serveOn(t, s.Store, atMorning)

@@ -41,6 +41,8 @@ func serveStore(t testing.TB, store *ledger.Store, now func() time.Time) servedS
 	links := make(chan string, 1)
 	c := p.webConfig(store, archiveFolder(store))
 	c.Access = filepath.Join(t.TempDir(), "access")
+	c.Times = web.DefaultTimes // but these tests do not depend on how fast the host is
+	c.Times.Ask, c.Times.Body = 2*time.Minute, 10*time.Minute
 	c.Report, c.Announce = t.Logf, func(link string) { links <- link }
 	server := web.New(c)
 	listener, err := door.Listen(t.Context(), "127.0.0.1:0")
