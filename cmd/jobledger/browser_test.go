@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,8 +50,15 @@ type browserTask struct {
 	Browser  string        `json:"browser"`
 	Profile  string        `json:"profile"`
 	Pages    []string      `json:"pages"`
+	Aria     []browserPart `json:"aria"`
 	Night    *browserNight `json:"night"`
 	Pictures string        `json:"pictures"`
+}
+
+// browserPart is a part of a page, as a selector of CSS.
+type browserPart struct {
+	Path string `json:"path"`
+	Part string `json:"part"`
 }
 
 // browserNight is the page of lanes, and the file for its picture.
@@ -112,6 +120,30 @@ func TestPagesInBrowser(t *testing.T) {
 		check(t, err)
 		night.Picture = picture
 	}
-	facts := browse(t, browserTask{Link: <-n.links, Pages: pages, Night: night})
+	aria := []browserPart{{"/?at=pos:2800", ".course"}, {"/?at=pos:2800", ".two"},
+		{"/queues/mail?" + window, ".charts"}, {"/queues/mail?" + window, ".timeline"},
+		{"/lanes?" + window, ".findings"}}
+	facts := browse(t, browserTask{Link: <-n.links, Pages: pages, Aria: aria, Night: night})
+	compareAria(t, facts["aria"])
+	delete(facts, "aria")
 	t.Logf("the night: %v", facts)
+}
+
+// compareAria compares what is read aloud of pages with the golden file.
+func compareAria(t *testing.T, read any) {
+	t.Helper()
+	var text strings.Builder
+	parts, _ := read.([]any)
+	for _, part := range parts {
+		fmt.Fprintln(&text, part)
+	}
+	const golden = "../../testdata/golden/aria.txt"
+	if *update {
+		check(t, os.WriteFile(golden, []byte(text.String()), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	check(t, err)
+	if got := text.String(); got != string(want) {
+		t.Errorf("what is read aloud differs from %s; -update writes it. It is\n%s", golden, got)
+	}
 }

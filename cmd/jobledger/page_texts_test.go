@@ -243,7 +243,13 @@ func init() {
 			9) AS real)) || '›' AS b, '‹number ' || max(CAST(substr(P50, 9) AS real)) || '›' AS c FROM (` +
 				waitTimesSQL + `)`, false},
 		{"/queues/{queue}", "p head", `The next job: .*`, fmtAtoms(`p.job IN (SELECT job FROM made WHERE queue =
-			$name AND state = 'queued')`) + ` UNION SELECT '‹time ' || at || '›' FROM which`, true},
+			$name AND state = 'queued')`) + ` UNION SELECT '‹time ' || at || '›' FROM which UNION SELECT $pos ||
+			' ‹time ' || $now || '›' UNION SELECT '‹time ' || run_at || '› ‹roughly ' || run_at || ' ' || $now || '› '
+			|| failures || ' ' || max_attempts FROM made WHERE queue = $name AND state = 'queued' UNION SELECT
+			row_number() OVER (ORDER BY job) FROM made WHERE queue = $name AND state = 'queued' UNION SELECT
+			row_number() OVER (ORDER BY boot) || coalesce(' ‹time ' || stopped || '› ‹roughly ' || stopped || ' ' ||
+			$now || '›', '') FROM processes UNION SELECT '‹time ' || at || '› ‹roughly ' || at || ' ' || $now || '›'
+			|| ' ' || (data ->> 'reason') FROM past WHERE kind = 'queue_paused'`, true},
 		{"/queues/{queue}", "svg label", `Attempts every 3m: succeeded up to (?P<a>\d+), failed up to ` +
 			`(?P<b>\d+), lost up to (?P<c>\d+)`,
 			`SELECT max(SUCCEEDED) AS a, max(FAILED) AS b, max(LOST) AS c FROM (` + endedSQL + `)`, false},

@@ -1,7 +1,7 @@
 // Looks at pages of jobledger serve in a real browser. It reads one JSON object from stdin:
 //
 //   {"link": "http://…/login#…", "browser": "/usr/bin/chromium", "profile": "/tmp/…", "pages": ["/"],
-//    "night": null, "pictures": "" }
+//    "aria": [{"path": "/", "part": "main"}], "night": null, "pictures": "" }
 //
 // and prints one: {"findings": ["…"], "facts": {…}}. A finding is something that is wrong.
 import fs from 'node:fs';
@@ -88,6 +88,14 @@ for (const path of task.pages) {
     return Boolean(e && e.closest('main')) || document.querySelectorAll('main a, main button, main input').length === 0;
   });
   if (!inMain) findings.push(`${path}: from the way to the content the keyboard does not get there`);
+}
+
+// What a program that reads a page aloud gets of some parts.
+facts.aria = [];
+for (const {path, part} of task.aria ?? []) {
+  current = path;
+  await open(page, path);
+  facts.aria.push(`# ${part} of ${path}\n${await page.locator(part).first().ariaSnapshot()}\n`);
 }
 
 if (task.night) await night({page, open, origin, findings, facts, task});

@@ -3,6 +3,5 @@
 //
 //	c := chart.New("Depth", from, time.Minute, zone, "", chart.Series{Name: "ready", Values: ready})
 //
-// Files in reading order: chart.go, spark.go (a picture for the cell of a table), strip.go (the whole of a
-// ledger, as wide as the page).
+// Files in reading order: chart.go, spark.go (a picture for the cell of a table).
 package chart

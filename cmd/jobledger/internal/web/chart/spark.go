@@ -18,7 +18,7 @@ type Spark struct {
 	Columns      []Column
 }
 
-// Column is a column of a spark or a strip.
+// Column is a column of a spark.
 type Column struct{ X, Y, Width, Height float64 }
 
 // NewSpark draws values as an area and problems as columns, each by its own scale. Either may be nil.
