@@ -130,7 +130,7 @@ func (v *overviewView) addActs(acts []view.OperatorAct, now time.Time) {
 			More: strings.TrimPrefix(render.Describe(a.Event, zone), "by "+a.Actor+"; "),
 			Href: fmt.Sprintf("/events/%d", a.Pos)}
 		if a.Count > 1 {
-			done.What += fmt.Sprintf(", %d jobs", a.Count)
+			done.What += ", " + render.Count(int64(a.Count), "job")
 		}
 		if a.At.Before(now.Add(-12 * time.Hour)) {
 			done.At = a.At.In(zone).Format("01-02 15:04:05")
