@@ -16,7 +16,7 @@ var (
 	ErrNested = errors.New("ledger: a write within a write of the same store")
 
 	ErrConflict = engine.ErrConflict // another write came first
-	ErrUnknown  = engine.ErrUnknown  // COMMIT failed: it may or may not be durable
+	ErrUnknown  = engine.ErrUnknown  // COMMIT or its sync failed: it may or may not be durable
 	ErrBusy     = engine.ErrBusy     // no write lock in time
 	ErrFull     = engine.ErrFull     // the disk is full: nothing was written, reads go on
 	// of the disk, the file system or a limit of this process; it may pass

@@ -128,6 +128,15 @@ func (s *Store) commitGroup(first *request) {
 	if errors.Is(err, engine.ErrRetry) && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrIO) {
 		err = fmt.Errorf("%w: %w", ErrBusy, err)
 	}
+	if err == nil && s.late != nil {
+		s.unsynced <- unsynced{group, s.tail}
+		return
+	}
+	s.answer(group, err)
+}
+
+// answer gives the callers of a group their outcomes.
+func (s *Store) answer(group []grouped, err error) {
 	failpoint.Hit("answer")
 	for _, r := range group {
 		if err != nil {
@@ -164,7 +173,9 @@ func (s *Store) attempt(
 	}
 	s.writer.KeepNames()
 	s.cache.committed(tx.base, tx.tail)
-	s.written.Store(tx.tail)
+	if s.tail = tx.tail; s.late == nil {
+		s.written.Store(tx.tail)
+	}
 	if s.noDeps = 0; tx.waits != nil && !*tx.waits {
 		s.noDeps = tx.tail
 	}

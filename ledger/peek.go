@@ -33,7 +33,7 @@ func (s *Store) Peek(ctx context.Context, fn func(*Tx) error) error {
 		}
 	default:
 	}
-	return s.Read(ctx, fn)
+	return s.read(ctx, fn, false)
 }
 
 // runPeek runs p on the writer's connection.

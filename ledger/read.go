@@ -9,9 +9,14 @@ import (
 	"jobledger/ledger/internal/session"
 )
 
-// Read runs fn on one snapshot of the ledger. fn must not write. A long read prevents the -wal file from
-// being reused, so split a read of many pages into several.
+// Read runs fn on one snapshot of the ledger, all of it durable. fn must not write. A long read prevents
+// the -wal file from being reused, so split a read of many pages into several.
 func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
+	return s.read(ctx, fn, true)
+}
+
+// read is Read; durable says that what it shows must be, since it may be reported outside of the process.
+func (s *Store) read(ctx context.Context, fn func(*Tx) error, durable bool) error {
 	if s.closed.Load() {
 		return ErrClosed
 	}
@@ -37,7 +42,13 @@ func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
 	} else {
 		defer s.giveBack(r, end)
 	}
-	return fn(newReadTx(s, r, at))
+	tx := newReadTx(s, r, at)
+	if durable && s.late != nil {
+		if _, err := tx.Tail(ctx); err == nil { // the snapshot begins with it
+			_ = s.late.Sync() // where the disk fails, it still can be read
+		}
+	}
+	return fn(tx)
 }
 
 // giveBack ends the snapshot on r and returns r to the pool.

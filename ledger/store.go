@@ -37,11 +37,15 @@ type Store struct {
 	cache    *TxCache         // only the commit loop uses it
 	writer   *session.Session // nil: no transaction yet; only the commit loop uses it
 	noDeps   int64            // the tail at which deps had no row; 0: unknown. Only the commit loop uses it
+	tail     int64            // after the last transaction; only the commit loop uses it
 	bursts   bursts
 	requests chan *request
 	readers  *session.Pool
-	peeks    chan *peek   // nil: short reads are as any other
-	shares   atomic.Int64 // calls of Share that no Close has ended yet
+	late     engine.LateSyncer // nil: a commit is durable
+	unsynced chan unsynced     // to the loop that syncs
+	synced   chan struct{}     // closed: the loop that syncs has ended
+	peeks    chan *peek        // nil: short reads are as any other
+	shares   atomic.Int64      // calls of Share that no Close has ended yet
 	closed   atomic.Bool
 	quit     chan struct{} // closed: no further requests
 	ended    chan struct{} // closed: the commit loop has ended
@@ -65,6 +69,10 @@ func newStore(dsn string, e engine.Engine) *Store {
 	}
 	if engine.IsServerAddress(dsn) {
 		s.peeks = make(chan *peek)
+	}
+	if late, ok := e.(engine.LateSyncer); ok && late.Late() {
+		s.late, s.unsynced, s.synced = late, make(chan unsynced, 64), make(chan struct{})
+		go s.syncLoop()
 	}
 	if s.info.Altered != nil {
 		s.altered.Store(&s.info.Altered)
@@ -92,7 +100,7 @@ func (s *Store) SchemaVersion() int { return s.info.SchemaVersion }
 // fn must be short (no network, no child process, no user code), it may run more than once, and nothing that
 // it computed may be used unless Write returned nil. fn must not call what writes to this Store, as a Service
 // does: that call returns ErrNested. Errors: what fn returned; ErrBusy; ErrFull; ErrReplaced; ErrAltered;
-// ErrNewerSchema; ErrUnknown when COMMIT failed, so that it is not known whether it is durable.
+// ErrNewerSchema; ErrUnknown when COMMIT or its sync failed, so that it is not known whether it is durable.
 func (s *Store) Write(ctx context.Context, fn func(*Tx) error) error {
 	return s.writeOrBurst(ctx, nil, fn)
 }
@@ -158,6 +166,10 @@ func (s *Store) Close() error {
 	}
 	close(s.quit)
 	<-s.ended
+	if s.late != nil {
+		close(s.unsynced)
+		<-s.synced
+	}
 	s.watchers.close()
 	s.readers.Close()
 	return s.engine.Close()

@@ -11,11 +11,11 @@ import (
 // through the engine. Only speed depends on it.
 
 // AnnounceEnded declares that this transaction ends the claim of another process; those who watch with
-// WatchEnded are woken once it is durable.
+// WatchEnded are woken once it is committed.
 func (tx *Tx) AnnounceEnded() { tx.store.announces |= engine.Ended }
 
 // Announce declares that this transaction makes a job claimable, now or later; watchers are woken once it is
-// durable.
+// committed.
 func (tx *Tx) Announce() { tx.store.announces |= engine.Claimable }
 
 // announce wakes the watchers of this process and of others, after the commit.

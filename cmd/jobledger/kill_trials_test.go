@@ -76,7 +76,7 @@ func (p serviceRig) end(j projection.Job, c commands.Command) {
 // The failpoints of every command that writes: all of them, or the most important ones of commands that
 // differ little.
 var (
-	writeSteps = []string{"begin", "begun", "list", "commit", "committed", "answer", "statement"}
+	writeSteps = []string{"begin", "begun", "list", "commit", "committed", "sync", "answer", "statement"}
 	mainSteps  = []string{"list", "commit", "committed"}
 )
 

@@ -5,10 +5,10 @@
 // It holds no SQL of a ledger and knows neither events nor jobs. Package ledger gives its names on to its
 // users.
 //
-// Files in reading order: engine.go (the interface), burst.go (what an engine may offer besides), session.go
-// (one connection), rows.go (the rows of a query), bulk.go (statements that write many rows), errors.go
-// (sentinels), schema.go and enum_table.go (comparing a schema, and tables of words, with what they should
-// be).
+// Files in reading order: engine.go (the interface), burst.go and latesync.go (what an engine may offer
+// besides), session.go (one connection), rows.go (the rows of a query), bulk.go (statements that write many
+// rows), errors.go (sentinels), schema.go and enum_table.go (comparing a schema, and tables of words, with
+// what they should be).
 package engine
 
 import (
@@ -25,9 +25,9 @@ type Engine interface {
 	// Begin opens a transaction that holds the write lock. The session is the one of the last Begin, unless its
 	// connection was lost.
 	Begin(ctx context.Context, o BeginOptions) (*Session, Head, error)
-	// Commit makes the transaction durable. With topics it also takes a notification of other processes along,
-	// where that costs nothing. After ErrUnknown the outcome is not known. After any other error nothing is
-	// durable, and ErrRetry allows to run the transaction again.
+	// Commit makes the transaction durable; a LateSyncer may leave that to Sync. With topics it also takes a
+	// notification of other processes along, where that costs nothing. After ErrUnknown the outcome is not
+	// known. After any other error nothing is durable, and ErrRetry allows to run the transaction again.
 	Commit(notify Topic) error
 	// Rollback ends the transaction. An error means that the connection is of no use any more.
 	Rollback() error

@@ -73,10 +73,19 @@ func writerURL(path, sync string) string {
 			"synchronous(" + sync + ")",
 			"temp_store(memory)",
 			"trusted_schema(0)",
-			"wal_autocheckpoint(1000)",
+			fmt.Sprintf("wal_autocheckpoint(%d)", autoCheckpoint(sync)),
 		},
 	}
 	return fileURL(path, settings)
+}
+
+// autoCheckpoint is from how many frames in the -wal file on SQLite makes a checkpoint after a commit: none
+// where startLateSyncs is to do so.
+func autoCheckpoint(sync string) int {
+	if sync == "full" {
+		return 0
+	}
+	return maxFrames
 }
 
 // readerURL is for snapshots.

@@ -11,6 +11,7 @@
 //
 //   - address.go, open.go, appid.go, migrate.go: from an address to an open file with the newest schema
 //   - engine.go, conn.go, bulk.go, errors.go: transactions, statements and errors
+//   - latesync.go: commits that are synced once SQLite's lock is free
 //   - notify.go: waking up after commits of other processes
 //   - schema.go, maintain.go, compact.go: checks, repair, copies, checkpoints
 //   - inspect.go, filesystem*.go, diagnose*.go: what doctor and error texts need

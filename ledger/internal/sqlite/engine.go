@@ -21,6 +21,7 @@ type Engine struct {
 	opened  os.FileInfo // of the file that was opened, to notice another one in its place
 	writer  *engine.Session
 	queue   writequeue.Queue
+	late    *lateSync // nil: SQLite syncs commits
 	ringer  doorbell.Ringer
 	version versionReader // of Listen; kept, because SQLite keeps the descriptor of a closed connection
 }
@@ -53,7 +54,10 @@ func (f *Engine) Begin(ctx context.Context, o engine.BeginOptions) (*engine.Sess
 	}
 	failpoint.Hit("begun")
 	var at engine.Head
-	if err = f.CheckReplaced(); err == nil {
+	if err = f.CheckReplaced(); err == nil && f.late != nil && f.late.failed.Load() != nil {
+		err = f.late.rewrite()
+	}
+	if err == nil {
 		at.Tail, at.TailAt, err = f.writer.Tail()
 	}
 	if err != nil {
@@ -68,6 +72,9 @@ func (f *Engine) Commit(engine.Topic) error {
 		return fmt.Errorf("%w: %w", engine.ErrUnknown, err)
 	}
 	failpoint.Hit("committed")
+	if f.late != nil {
+		f.moveFrames()
+	}
 	f.queue.Release()
 	return nil
 }
@@ -121,5 +128,6 @@ func (f *Engine) Close() error {
 	f.queue.Close()
 	f.ringer.Close()
 	f.version.close()
+	f.late.close(f.writer)
 	return f.writer.Close()
 }

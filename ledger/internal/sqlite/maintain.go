@@ -26,6 +26,7 @@ func (f *Engine) Vacuum(ctx context.Context, path string) (tail int64, err error
 		return 0, explain(err)
 	}
 	failpoint.Hit("vacuumed")
+	_ = f.Sync() // the copy should have nothing that the ledger may lose
 	if err := checkForeign(ctx, path); err != nil {
 		return 0, err
 	}
@@ -50,8 +51,7 @@ func (f *Engine) Checkpoint(ctx context.Context) (whole bool, err error) {
 	}
 	defer db.Close()
 	failpoint.Hit("checkpoint")
-	var busy, log, moved int
-	err = db.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &log, &moved)
+	busy, _, _, err := f.checkpoint(ctx, db, "TRUNCATE")
 	failpoint.Hit("checkpointed")
 	return err == nil && busy == 0, explain(err)
 }
@@ -68,12 +68,24 @@ func (f *Engine) MoveWAL(ctx context.Context) error {
 		return err
 	}
 	defer db.Close()
-	var busy, log, moved int
-	err = db.QueryRowContext(ctx, `PRAGMA wal_checkpoint(PASSIVE)`).Scan(&busy, &log, &moved)
-	if isBusy(err) {
+	if _, _, _, err = f.checkpoint(ctx, db, "PASSIVE"); isBusy(err) {
 		return nil
 	}
 	return explain(err)
+}
+
+// checkpoint runs one in the given mode. Late syncs learn of a sync of the -wal file that fails in it.
+func (f *Engine) checkpoint(ctx context.Context, db *sql.DB, mode string) (busy, log, moved int, err error) {
+	if err := f.Sync(); err != nil { // what was lost must not be moved
+		if err := f.late.rewriteLocked(ctx, db); err != nil {
+			return 0, 0, 0, err
+		}
+	}
+	err = db.QueryRowContext(ctx, `PRAGMA wal_checkpoint(`+mode+`)`).Scan(&busy, &log, &moved)
+	if f.late != nil {
+		f.late.learn(err)
+	}
+	return busy, log, moved, err
 }
 
 // TrimWAL empties a -wal file that is larger than walLimit, unless a reader or a writer is in the way. It
@@ -93,8 +105,7 @@ func (f *Engine) TrimWAL(ctx context.Context) (trimmed bool, err error) {
 	defer db.Close()
 	db.SetMaxOpenConns(1)
 	for _, mode := range []string{"PASSIVE", "TRUNCATE"} {
-		var busy, log, moved int
-		err := db.QueryRowContext(ctx, `PRAGMA wal_checkpoint(`+mode+`)`).Scan(&busy, &log, &moved)
+		busy, log, moved, err := f.checkpoint(ctx, db, mode)
 		if isBusy(err) || err == nil && (busy != 0 || log != moved) {
 			return false, nil
 		}

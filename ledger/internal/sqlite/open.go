@@ -81,6 +81,10 @@ func openOnce(ctx context.Context, dsn string, create bool) (*Engine, error) {
 		_ = f.writer.Close()
 		return nil, withCause(path, explain(err))
 	}
+	if err = f.startLateSyncs(ctx); err != nil {
+		_ = f.writer.Close()
+		return nil, withCause(path, explain(err))
+	}
 	tagSidecars(path, f.opened)
 	return f, nil
 }

@@ -75,6 +75,7 @@ type Disk struct {
 	failed int    // how many calls have failed
 	quiet  int    // how many calls of Quietly are running
 	open   int    // how many files are open
+	held   *hold  // the next sync; nil: it does not wait
 }
 
 // Mount creates dir, writes files into it, by name, and intercepts SQLite's access to it until the test ends.
@@ -147,6 +148,30 @@ func (d *Disk) Failed() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.failed
+}
+
+// HoldSync makes the next sync wait until release is called; waits is closed once it does. Later ones do not
+// wait.
+func (d *Disk) HoldSync() (waits <-chan struct{}, release func()) {
+	h := &hold{make(chan struct{}), make(chan struct{})}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.held = h
+	return h.waits, sync.OnceFunc(func() { close(h.released) })
+}
+
+// hold is a sync that waits.
+type hold struct{ waits, released chan struct{} }
+
+func (d *Disk) waitHeld() {
+	d.mu.Lock()
+	h := d.held
+	d.held = nil
+	d.mu.Unlock()
+	if h != nil {
+		close(h.waits)
+		<-h.released
+	}
 }
 
 // Quietly runs fn without faults, and does not count its calls.

@@ -228,6 +228,7 @@ func xTruncate(tls *libc.TLS, file uintptr, size int64) int32 {
 // xSync does not sync the real disk: the test decides what a power cut leaves.
 func xSync(_ *libc.TLS, file uintptr, _ int32) int32 {
 	h := handleOf(file)
+	h.disk.waitHeld()
 	h.disk.mu.Lock()
 	defer h.disk.mu.Unlock()
 	if rc := h.disk.fails(Sync); rc != 0 {
