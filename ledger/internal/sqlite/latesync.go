@@ -37,8 +37,9 @@ type lateSync struct {
 	synced atomic.Pointer[walHead] // what the last sync made durable
 	failed atomic.Pointer[error]   // why a sync failed, until rewrite has worked
 
-	mu  sync.Mutex // held while the -wal file is synced
-	tls *libc.TLS
+	begun atomic.Int64 // how many syncs have begun
+	mu    sync.Mutex   // held while the -wal file is synced
+	tls   *libc.TLS
 }
 
 // walHead identifies the state of a -wal file: the header of its index, with a number that each commit
@@ -153,17 +154,20 @@ func (l *lateSync) durable() bool {
 }
 
 // sync makes everything durable that was committed before it began. After an error it returns that error
-// until rewrite has worked: what was to be synced may be lost, and a later sync would succeed without it.
+// until rewrite has worked: what was to be synced may be lost, and a later sync would succeed without it. Of
+// callers that wait for each other, one syncs for all.
 func (l *lateSync) sync() error {
+	before := l.begun.Load()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.failed.Load(); err != nil {
 		return *err
 	}
 	h, ok := l.head()
-	if ok && h == *l.synced.Load() {
+	if ok && h == *l.synced.Load() || l.begun.Load() != before { // another one began after this call did
 		return nil
 	}
+	l.begun.Add(1)
 	if err := l.syncFile(); err != nil {
 		return l.fail(err)
 	}
