@@ -78,7 +78,11 @@ func AsOf(ctx context.Context, tx *ledger.Tx, m projection.Moment) (queues []Que
 	if len(queues) > 0 {
 		open = queues[0].open
 	}
-	all, err := listWorkers(ctx, tx, heldAmong(open), m, true)
+	held := heldAmong(open)
+	if err := setErased(ctx, tx, held); err != nil {
+		return nil, nil, err
+	}
+	all, err := listWorkers(ctx, tx, held, m, true)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -94,6 +94,19 @@ func heldAmong(jobs map[int64]projection.Job) (held []projection.Job) {
 	return held
 }
 
+// setErased says of jobs as they were once whether their payload and results are erased by now.
+func setErased(ctx context.Context, tx *ledger.Tx, jobs []projection.Job) error {
+	ns := make([]int64, len(jobs))
+	for i, j := range jobs {
+		ns[i] = j.N
+	}
+	now, err := projection.GetMany(ctx, tx, ns)
+	for i := range jobs {
+		jobs[i].Erased = now[jobs[i].N].Erased
+	}
+	return err
+}
+
 func sortByClaim(jobs []projection.Job) {
 	slices.SortFunc(jobs, func(a, b projection.Job) int {
 		return cmp.Or(a.ClaimedAt.Compare(b.ClaimedAt), cmp.Compare(a.N, b.N))
