@@ -35,6 +35,7 @@ export async function night({page, open, origin, findings, facts, task}) {
       clip: {x: 0, y: 0, width: 1280, height: Math.min(900, Math.ceil(box.y + box.height + 60))}});
   }
   await stretches({page, canvas, findings});
+  await map({page, canvas, findings});
   const scripting = await scriptTime(page, origin + task.night.path);
   facts.scripting = scripting;
   await canvas.focus();
@@ -93,6 +94,42 @@ async function stretches({page, canvas, findings}) {
   await until('idle time stays short', ({cuts}) => cuts === 0);
   await page.goto(before);
   await until('not drawn', ({bars}) => bars > 0);
+}
+
+// map checks the map of the whole ledger: it has what waited and what went wrong, and the frame moves the view.
+async function map({page, canvas, findings}) {
+  const small = page.locator('canvas[data-map][data-shown]');
+  await small.waitFor();
+  const drawn = JSON.parse(await small.getAttribute('data-shown'));
+  if (!(drawn.most > 50 && drawn.moments > 50)) findings.push(`night: the map has ${JSON.stringify(drawn)}`);
+  const frame = page.locator('#frame');
+  const from = () => new URL(page.url()).searchParams.get('from');
+  const moved = async (what, than) => {
+    for (let i = 0; i < 100 && from() === than; i++) await page.waitForTimeout(50);
+    if (from() === than) findings.push(`night: ${what} does not move the view`);
+  };
+  const before = page.url();
+  const day = new URL(before);
+  day.searchParams.set('from', '2026-03-15T00:20:00Z');
+  day.searchParams.set('to', '2026-03-15T00:50:00Z');
+  await page.goto(day.href);
+  await small.waitFor();
+  let at = from();
+  await frame.focus();
+  await page.keyboard.press('ArrowRight');
+  await moved('an arrow key', at);
+  if (!(Date.parse(from()) > Date.parse(at))) findings.push(`night: an arrow key moves ${at} to ${from()}`);
+  at = from();
+  await page.keyboard.press('Home');
+  await moved('Home', at);
+  at = from();
+  const box = await small.boundingBox();
+  await page.mouse.click(box.x + .8 * box.width, box.y + 10);
+  await moved('a click', at);
+  const text = await frame.getAttribute('aria-valuetext');
+  if (!/\d\d:\d\d:\d\d, 30 min$/.test(text)) findings.push(`night: the frame says: ${text}`);
+  await page.goto(before);
+  await canvas.and(page.locator('[data-drawn]')).waitFor();
 }
 
 // scriptTime returns how long scripts ran for a page, in milliseconds.

@@ -1,16 +1,20 @@
 package page
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
+	"time"
 
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection"
 )
 
 // maxTable is how many claims the table below the lanes has.
@@ -22,6 +26,7 @@ type lanesView struct {
 	Lanes    *view.Lanes
 	Findings []view.Finding
 	Source   string // of the script
+	Map      string // of the whole ledger; "": there is none
 	Attempts *render.Table
 	More     bool // there are more than the table has
 	Incident string
@@ -35,7 +40,10 @@ func (p *Pages) lanesPage(w http.ResponseWriter, r *http.Request) error {
 		if shown.Lanes, err = view.ReadLanes(r.Context(), tx, s); err != nil {
 			return err
 		}
-		shown.Findings, err = shown.Lanes.Findings(r.Context(), tx, s, p.Now().Location())
+		if shown.Findings, err = shown.Lanes.Findings(r.Context(), tx, s, p.Now().Location()); err != nil {
+			return err
+		}
+		shown.Map, err = mapOf(r.Context(), tx, s)
 		return err
 	})
 	if err != nil {
@@ -71,4 +79,37 @@ func (p *Pages) lanesPage(w http.ResponseWriter, r *http.Request) error {
 	shown.SQL = fmt.Sprintf("SELECT kind, count(*) FROM history WHERE pos > %d AND pos <= %d GROUP BY kind",
 		span.From.Pos, span.To.Pos)
 	return p.render(w, "lanes", shown)
+}
+
+// mapPoints is how many points the map of the whole ledger has.
+const mapPoints = 120
+
+// mapOf is where the script finds the depth of the whole ledger, from the first event that is not archived to
+// the last one or the end of s.
+func mapOf(ctx context.Context, tx *ledger.Tx, s view.Span) (string, error) {
+	horizon, err := projection.Horizon(ctx, tx) // what was archived is not asked for
+	if err != nil {
+		return "", err
+	}
+	var ends [2]time.Time
+	for i := range ends {
+		for e, err := range tx.Events(ctx, ledger.Filter{After: horizon, Limit: 1, Last: i == 1}) {
+			if err != nil {
+				return "", err
+			}
+			ends[i] = e.At
+		}
+	}
+	from, to := ends[0], ends[1]
+	if s.To.At.After(to) {
+		to = s.To.At
+	}
+	if s.To.Pos == 0 || !from.Before(to) {
+		return "", nil
+	}
+	query := url.Values{"from": {stamp(from)}, "to": {stamp(to)}, "px": {strconv.Itoa(mapPoints)}}
+	if s.Queue != "" {
+		query.Set("queue", s.Queue)
+	}
+	return "/api/v1/depth?" + query.Encode(), nil
 }

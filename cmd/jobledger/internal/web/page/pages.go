@@ -174,7 +174,7 @@ func (p *Pages) prefixed(page []byte) []byte {
 		return page
 	}
 	pairs := []string{`<html lang="en">`, `<html lang="en" data-prefix="` + prefix + `">`}
-	for _, name := range []string{"href", "action", "src", "data-stream", "data-lanes"} {
+	for _, name := range []string{"href", "action", "src", "data-stream", "data-lanes", "data-map"} {
 		pairs = append(pairs, " "+name+`="/`, " "+name+`="`+prefix+"/")
 	}
 	return []byte(strings.NewReplacer(pairs...).Replace(string(page)))

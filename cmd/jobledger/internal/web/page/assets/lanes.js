@@ -1,6 +1,7 @@
 // Shows who had which job. The picture is a canvas; the table below it has the same in words.
 import {busy, clock, lasts} from "./lanes-axis.js";
 import {draw as drawn, lay, lineHeight, readColors, top} from "./lanes-draw.js";
+import {draw as drawMap, open as openMap, show as showInMap} from "./lanes-map.js";
 
 const prefix = document.documentElement.dataset.prefix ?? "";
 const canvas = document.querySelector("canvas[data-lanes]");
@@ -15,6 +16,7 @@ let asking = new AbortController(), wanted = null, drag = null, marked = null;
 
 function draw() {
   axis = drawn({data, view, depth, stretches: idle.checked ? stretches : null, current});
+  showInMap(view);
 }
 
 // begins and ends are when a claim did.
@@ -259,10 +261,16 @@ idle.addEventListener("change", () => {
   chosen.hidden = true;
   if (data) draw();
 });
-addEventListener("resize", () => { if (data) draw(); });
+addEventListener("resize", () => {
+  if (!data) return;
+  draw();
+  drawMap();
+});
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   if (!data) return;
   readColors();
   draw();
+  drawMap();
 });
 load();
+openMap((from, to) => { if (data) look(from, to); });
