@@ -54,7 +54,7 @@ func (f *Engine) Begin(ctx context.Context, o engine.BeginOptions) (*engine.Sess
 	}
 	failpoint.Hit("begun")
 	var at engine.Head
-	if err = f.CheckReplaced(); err == nil && f.late != nil && f.late.failed.Load() != nil {
+	if err = f.CheckReplaced(); err == nil && f.late.broken() {
 		err = f.late.rewrite()
 	}
 	if err == nil {
@@ -68,6 +68,11 @@ func (f *Engine) Begin(ctx context.Context, o engine.BeginOptions) (*engine.Sess
 
 // Commit implements engine.Engine. Notifications are sent apart from it.
 func (f *Engine) Commit(engine.Topic) error {
+	// Where a sync has failed since Begin, its callers may be here again, and get its error once only. Frames of
+	// this transaction may be lost too, so it begins again.
+	if f.late.broken() {
+		return fmt.Errorf("%w: a sync of the -wal file has failed", engine.ErrRetry)
+	}
 	if _, err := f.writer.Exec(`COMMIT`); err != nil {
 		return fmt.Errorf("%w: %w", engine.ErrUnknown, err)
 	}

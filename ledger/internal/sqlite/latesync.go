@@ -119,7 +119,7 @@ func (l *lateSync) close(writer *engine.Session) {
 	if l == nil {
 		return
 	}
-	if l.failed.Load() != nil {
+	if l.broken() {
 		if _, err := writer.Exec(`BEGIN IMMEDIATE`); err == nil {
 			_ = l.rewrite()
 			_, _ = writer.Exec(`ROLLBACK`)
@@ -190,6 +190,9 @@ func (l *lateSync) fail(err error) error {
 	l.failed.Store(&err)
 	return err
 }
+
+// broken reports whether a sync has failed, and rewrite has not worked since.
+func (l *lateSync) broken() bool { return l != nil && l.failed.Load() != nil }
 
 // rewrite writes the -wal file again after a sync of it has failed, so that the next sync includes all of it.
 // The caller holds the write lock.
@@ -295,7 +298,7 @@ func (f *Engine) moveFrames() {
 	}
 	f.late.mu.Lock() // no sync may succeed after a failed one without knowing of it
 	defer f.late.mu.Unlock()
-	if f.late.failed.Load() != nil {
+	if f.late.broken() {
 		return
 	}
 	rows, row, err := f.writer.Select(context.Background(), `PRAGMA wal_checkpoint(PASSIVE)`, nil)
