@@ -150,7 +150,7 @@ func (l *lateSync) frames() (all, moved uint32) {
 // durable reports whether everything that has been committed is known to be durable.
 func (l *lateSync) durable() bool {
 	h, ok := l.head()
-	return ok && h == *l.synced.Load() && l.failed.Load() == nil
+	return ok && h == *l.synced.Load() && !l.broken()
 }
 
 // sync makes everything durable that was committed before it began. After an error it returns that error

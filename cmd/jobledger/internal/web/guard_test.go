@@ -76,7 +76,13 @@ func TestGuardHoldsForEveryRoute(t *testing.T) {
 	if answer, _ := s.do("GET", api.Root+"/status", nil, "Cookie", cookie); answer.StatusCode != http.StatusOK {
 		t.Errorf("the session has ended: %s", answer.Status)
 	}
-	err := s.Store.Read(t.Context(), func(tx *ledger.Tx) error {
+	wantOneEvent(t, s.Store)
+}
+
+// wantOneEvent checks that nothing was written to a ledger of one event.
+func wantOneEvent(t *testing.T, store *ledger.Store) {
+	t.Helper()
+	err := store.Read(t.Context(), func(tx *ledger.Tx) error {
 		tail, err := tx.Tail(t.Context())
 		if tail != 1 {
 			t.Errorf("the ledger ends at %d", tail)
@@ -86,5 +92,5 @@ func TestGuardHoldsForEveryRoute(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	commandstest.Verify(t, s.Store)
+	commandstest.Verify(t, store)
 }

@@ -209,17 +209,7 @@ func TestEndingServerWaitsForSoLong(t *testing.T) {
 	if rest, _ := io.ReadAll(conn); strings.HasPrefix(string(rest), "HTTP/1.1 2") {
 		t.Errorf("the request is answered with %s", rest)
 	}
-	err = s.Store.Read(t.Context(), func(tx *ledger.Tx) error {
-		tail, err := tx.Tail(t.Context())
-		if tail != 1 {
-			t.Errorf("the ledger ends at %d", tail)
-		}
-		return err
-	})
-	if err != nil {
-		t.Error(err)
-	}
-	commandstest.Verify(t, s.Store)
+	wantOneEvent(t, s.Store)
 }
 
 // TestHeadersAreLimited sends more than a server that closes the connection may let it send.

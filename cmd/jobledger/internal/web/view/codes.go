@@ -35,17 +35,8 @@ WHERE q.pos = e.job AND e.kind IN (5, 7) AND e.pos > ? AND e.pos <= ? GROUP BY 1
 func FailuresByCode(ctx context.Context, tx *ledger.Tx, after, until int64, queue string) (
 	found []CodeFailures, err error) {
 	err = tx.Each(ctx, func(row []driver.Value) bool {
-		text := func(i int) string {
-			switch v := row[i].(type) {
-			case string:
-				return v
-			case []byte:
-				return string(v)
-			}
-			return ""
-		}
 		number := func(i int) int64 { n, _ := row[i].(int64); return n }
-		c := CodeFailures{Queue: text(0), Code: text(1), Attempts: number(2), Jobs: number(3),
+		c := CodeFailures{Queue: textOf(row[0]), Code: textOf(row[1]), Attempts: number(2), Jobs: number(3),
 			First: event.FromMicros(number(4)), Last: event.FromMicros(number(5))}
 		if queue == "" || queue == c.Queue {
 			found = append(found, c)

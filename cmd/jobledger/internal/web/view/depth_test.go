@@ -1,16 +1,10 @@
 package view
 
 import (
-	"bytes"
-	"io"
 	"math"
-	"os"
 	"slices"
 	"testing"
 
-	"jobledger/cmd/jobledger/internal/files"
-	"jobledger/commands/commandstest"
-	"jobledger/commands/load"
 	"jobledger/ledger"
 	"jobledger/projection"
 	"jobledger/projection/keyframe"
@@ -19,20 +13,12 @@ import (
 // The depth is the same whether it is counted from event to event or read at each point, and its last point
 // is that of the series.
 func TestDepthByEventsAndByPoints(t *testing.T) {
-	s := commandstest.New(t)
-	text, err := os.ReadFile("../../../../../testdata/history/bad-night.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := files.Lines(io.NewSectionReader(bytes.NewReader(text), 0, int64(len(text))))
-	if _, err := load.Import(t.Context(), s.Service, "cli:test", "bad-night.jsonl", lines, nil); err != nil {
-		t.Fatal(err)
-	}
+	s := importNight(t)
 	if _, err := keyframe.Extend(t.Context(), s.Store, 500); err != nil {
 		t.Fatal(err)
 	}
 	most := int64(0)
-	err = s.Store.Read(t.Context(), func(tx *ledger.Tx) error {
+	err := s.Store.Read(t.Context(), func(tx *ledger.Tx) error {
 		for _, window := range [][2]int64{{0, math.MaxInt64}, {1500, 3100}, {2000, 2001}} {
 			from, err := projection.AtPos(t.Context(), tx, window[0])
 			if err != nil {

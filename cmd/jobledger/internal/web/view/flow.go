@@ -127,17 +127,23 @@ func readMoves(ctx context.Context, tx *ledger.Tx, query string, args ...any) (m
 	err = tx.Each(ctx, func(row []driver.Value) bool {
 		number := func(i int) int64 { n, _ := row[i].(int64); return n }
 		m := move{pos: number(0), n: number(1), kind: event.Kind(number(2)), at: number(3),
-			from: event.State(number(4)), to: event.State(number(5)), due: number(6)}
-		switch name := row[7].(type) {
-		case string:
-			m.named = name
-		case []byte:
-			m.named = string(name)
-		}
+			from: event.State(number(4)), to: event.State(number(5)), due: number(6),
+			named: textOf(row[7])}
 		moves = append(moves, m)
 		return true
 	}, query, args...)
 	return moves, err
+}
+
+// textOf returns a text as any driver has it; "": there is none.
+func textOf(v driver.Value) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case []byte:
+		return string(v)
+	}
+	return ""
 }
 
 // add adds m, and completes it; ok is false where nothing is known of its job.

@@ -1,16 +1,10 @@
 package view
 
 import (
-	"bytes"
-	"io"
 	"maps"
 	"math"
-	"os"
 	"testing"
 
-	"jobledger/cmd/jobledger/internal/files"
-	"jobledger/commands/commandstest"
-	"jobledger/commands/load"
 	"jobledger/ledger"
 	"jobledger/projection"
 	"jobledger/projection/attempts"
@@ -19,18 +13,10 @@ import (
 // Lanes have at most so many bars also where more claims than that failed or were lost, and their bars have
 // all claims, by outcome.
 func TestLanesOfManyFailures(t *testing.T) {
-	s := commandstest.New(t)
-	text, err := os.ReadFile("../../../../../testdata/history/bad-night.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := files.Lines(io.NewSectionReader(bytes.NewReader(text), 0, int64(len(text))))
-	if _, err := load.Import(t.Context(), s.Service, "cli:test", "bad-night.jsonl", lines, nil); err != nil {
-		t.Fatal(err)
-	}
+	s := importNight(t)
 	var all []attempts.Attempt
 	var span Span
-	err = s.Store.Read(t.Context(), func(tx *ledger.Tx) (err error) {
+	err := s.Store.Read(t.Context(), func(tx *ledger.Tx) (err error) {
 		if span.From, err = projection.AtPos(t.Context(), tx, 1); err != nil {
 			return err
 		}

@@ -136,9 +136,11 @@ func (m *Minutes) add(e *move) {
 	if e.run >= 0 {
 		now.runs.add(e.run)
 	}
-	now.queued += change(e.from, e.to, func(s event.State) bool { return s == event.Queued })
+	now.queued += change(e.from, e.to, isQueued)
 	now.held += change(e.from, e.to, event.State.Held)
 }
+
+func isQueued(s event.State) bool { return s == event.Queued }
 
 // change is by how much a transition changes how many jobs are in the states that in selects.
 func change(from, to event.State, in func(event.State) bool) (n int64) {

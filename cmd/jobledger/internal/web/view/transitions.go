@@ -12,23 +12,8 @@ import (
 
 // transition is an event that moved a job to another state.
 type transition struct {
-	job      int64 // its number
-	kind     event.Kind
 	from, to event.State // from 0: it is new
 	at       time.Time
-}
-
-// queued is by how many more jobs are queued after m.
-func (m transition) queued() int64 { return one(m.to == event.Queued) - one(m.from == event.Queued) }
-
-// held is by how many more jobs are claimed or running after m.
-func (m transition) held() int64 { return one(m.to.Held()) - one(m.from.Held()) }
-
-func one(is bool) int64 {
-	if is {
-		return 1
-	}
-	return 0
 }
 
 // transitions reads the transitions but heartbeats; withQueue those of one queue.
@@ -56,7 +41,7 @@ func eachTransition(ctx context.Context, tx *ledger.Tx, s Span, fn func(transiti
 				return true
 			}
 		}
-		m.job, m.kind, m.at = numbers[0], event.Kind(numbers[1]), event.FromMicros(numbers[4])
+		m.at = event.FromMicros(numbers[4])
 		m.from, m.to = event.State(numbers[2]), event.State(numbers[3])
 		fn(m)
 		return true
