@@ -114,6 +114,7 @@ async function map({page, canvas, findings}) {
   day.searchParams.set('to', '2026-03-15T00:50:00Z');
   await page.goto(day.href);
   await small.waitFor();
+  await canvas.and(page.locator('[data-drawn]')).waitFor(); // before that the map has no frame
   let at = from();
   await frame.focus();
   await page.keyboard.press('ArrowRight');
