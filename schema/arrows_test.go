@@ -30,7 +30,7 @@ var stages = [][]string{
 		"ledger/internal/engine", "ledger/internal/row", "ledger/prefetch", "ledger/segment",
 		"commands/internal/check"},
 	{"ledger/internal/sqlite/doorbell", "ledger/internal/postgres/notify", "ledger/internal/session"},
-	{"ledger/internal/sqlite/writequeue"},
+	{"ledger/internal/sqlite/writequeue", "ledger/internal/sqlite/walsync"},
 	{"ledger/internal/sqlite", "ledger/internal/postgres", "ledger/internal/sqlite/lockholders"},
 	{"ledger", "cmd/jobledger/internal/keyfile"},
 	{"ledger/ledgertest", "ledger/tree"},

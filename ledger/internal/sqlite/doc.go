@@ -4,14 +4,14 @@
 //
 // It knows neither events nor jobs; package ledger drives it through the interface of package engine.
 //
-// Two packages of its own serve processes that share a ledger: writequeue, fairness between those that
-// compete for the write lock, and doorbell, which wakes those that wait for a commit.
+// Packages of their own are writequeue, fairness between processes that compete for the write lock; doorbell,
+// which wakes those that wait for a commit; and walsync, which syncs commits once SQLite's lock is free.
 //
 // Files in reading order:
 //
 //   - address.go, open.go, appid.go, migrate.go: from an address to an open file with the newest schema
 //   - engine.go, conn.go, bulk.go, errors.go: transactions, statements and errors
-//   - latesync.go: commits that are synced once SQLite's lock is free
+//   - latesync.go: when walsync syncs, moves or rewrites the -wal file
 //   - notify.go: waking up after commits of other processes
 //   - schema.go, maintain.go, compact.go: checks, repair, copies, checkpoints
 //   - inspect.go, filesystem*.go, diagnose*.go: what doctor and error texts need

@@ -11,6 +11,7 @@ import (
 	"jobledger/ledger/failpoint"
 	"jobledger/ledger/internal/engine"
 	"jobledger/ledger/internal/sqlite/doorbell"
+	"jobledger/ledger/internal/sqlite/walsync"
 	"jobledger/ledger/internal/sqlite/writequeue"
 )
 
@@ -21,7 +22,7 @@ type Engine struct {
 	opened  os.FileInfo // of the file that was opened, to notice another one in its place
 	writer  *engine.Session
 	queue   writequeue.Queue
-	late    *lateSync // nil: SQLite syncs commits
+	late    *walsync.File // nil: SQLite syncs commits
 	ringer  doorbell.Ringer
 	version versionReader // of Listen; kept, because SQLite keeps the descriptor of a closed connection
 }
@@ -54,8 +55,8 @@ func (f *Engine) Begin(ctx context.Context, o engine.BeginOptions) (*engine.Sess
 	}
 	failpoint.Hit("begun")
 	var at engine.Head
-	if err = f.CheckReplaced(); err == nil && f.late.broken() {
-		err = f.late.rewrite()
+	if err = f.CheckReplaced(); err == nil && f.late.Broken() {
+		err = f.late.Rewrite()
 	}
 	if err == nil {
 		at.Tail, at.TailAt, err = f.writer.Tail()
@@ -70,7 +71,7 @@ func (f *Engine) Begin(ctx context.Context, o engine.BeginOptions) (*engine.Sess
 func (f *Engine) Commit(engine.Topic) error {
 	// Where a sync has failed since Begin, its callers may be here again, and get its error once only. Frames of
 	// this transaction may be lost too, so it begins again.
-	if f.late.broken() {
+	if f.late.Broken() {
 		return fmt.Errorf("%w: a sync of the -wal file has failed", engine.ErrRetry)
 	}
 	if _, err := f.writer.Exec(`COMMIT`); err != nil {
@@ -133,6 +134,6 @@ func (f *Engine) Close() error {
 	f.queue.Close()
 	f.ringer.Close()
 	f.version.close()
-	f.late.close(f.writer)
+	f.closeLateSync()
 	return f.writer.Close()
 }

@@ -77,13 +77,13 @@ func (f *Engine) MoveWAL(ctx context.Context) error {
 // checkpoint runs one in the given mode. Late syncs learn of a sync of the -wal file that fails in it.
 func (f *Engine) checkpoint(ctx context.Context, db *sql.DB, mode string) (busy, log, moved int, err error) {
 	if err := f.Sync(); err != nil { // what was lost must not be moved
-		if err := f.late.rewriteLocked(ctx, db); err != nil {
+		if err := f.rewriteLocked(ctx, db); err != nil {
 			return 0, 0, 0, err
 		}
 	}
 	err = db.QueryRowContext(ctx, `PRAGMA wal_checkpoint(`+mode+`)`).Scan(&busy, &log, &moved)
 	if f.late != nil {
-		f.late.learn(err)
+		f.late.Learn(err)
 	}
 	return busy, log, moved, err
 }
