@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/ledger"
 	"jobledger/projection"
@@ -86,17 +87,17 @@ func BenchmarkServeTotals(b *testing.B) {
 // BenchmarkServeLanesJoin joins the claims of a day with 260,000 of them.
 func BenchmarkServeLanesJoin(b *testing.B) {
 	g := openLarge(b)
-	var lanes *view.Lanes
+	var lanes *history.Lanes
 	for b.Loop() {
 		err := g.store.Read(b.Context(), func(tx *ledger.Tx) (err error) {
-			s := view.Span{Columns: 1200}
+			s := history.Span{Columns: 1200}
 			if s.From, err = projection.AtTime(b.Context(), tx, g.begin); err != nil {
 				return err
 			}
 			if s.To, err = projection.AtTime(b.Context(), tx, g.end); err != nil {
 				return err
 			}
-			lanes, err = view.ReadLanes(b.Context(), tx, s)
+			lanes, err = history.ReadLanes(b.Context(), tx, s)
 			return err
 		})
 		if err != nil {

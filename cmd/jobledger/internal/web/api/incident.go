@@ -14,7 +14,7 @@ import (
 	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/incident"
 	"jobledger/cmd/jobledger/internal/web/door"
-	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/ledger"
 )
 
@@ -71,7 +71,7 @@ func (a *API) incident(w http.ResponseWriter, r *http.Request) error {
 
 // window is the events of the query.
 func (a *API) window(r *http.Request, query url.Values) (w export.Window, err error) {
-	var s view.Span
+	var s history.Span
 	err = a.Store.Read(r.Context(), func(tx *ledger.Tx) error {
 		s, err = a.Span(r.Context(), tx, query)
 		return err

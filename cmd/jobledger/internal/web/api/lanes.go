@@ -13,6 +13,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -39,7 +40,7 @@ func (a *API) Moment(ctx context.Context, tx *ledger.Tx, name, value string) (pr
 
 // Span returns the window that query names. Without to it ends at the moment at, or now; where the last
 // claim ended long before that, soon after it. Without from it begins six hours before its end.
-func (a *API) Span(ctx context.Context, tx *ledger.Tx, query url.Values) (s view.Span, err error) {
+func (a *API) Span(ctx context.Context, tx *ledger.Tx, query url.Values) (s history.Span, err error) {
 	for name, values := range query {
 		if !slices.Contains(SpanParams, name) || len(values) > 1 {
 			return s, door.Refusal(http.StatusBadRequest, "usage",
@@ -108,13 +109,13 @@ func (a *API) lanes(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var lanes *view.Lanes
+	var lanes *history.Lanes
 	err = a.Store.Read(r.Context(), func(tx *ledger.Tx) error {
 		s, err := a.Span(r.Context(), tx, query)
 		if err != nil {
 			return err
 		}
-		lanes, err = view.ReadLanes(r.Context(), tx, s)
+		lanes, err = history.ReadLanes(r.Context(), tx, s)
 		if err == nil && s.Columns == 0 && lanes.Claims > maxClaims {
 			err = door.Refusal(http.StatusRequestEntityTooLarge, "too_large",
 				fmt.Sprintf("more than %s: give px, the width of the picture, or a shorter window",

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/ledger/event"
 )
@@ -14,7 +15,7 @@ import (
 var ownerCommands = []string{"heartbeat", "succeed", "fail", "release", "cancel"}
 
 // outcomes are the kinds that end a claim.
-var outcomes = view.Outcomes[1:]
+var outcomes = history.Outcomes[1:]
 
 // totals adds the counters of what happened since the first event. A queue that has had jobs has each of
 // them, so that an increase from nothing is seen.

@@ -5,7 +5,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/web/door"
-	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection/status"
@@ -28,7 +28,7 @@ func (a *API) pictureRoutes() []door.Route {
 }
 
 // spanned answers with what read returns of the window that the query names.
-func (a *API) spanned(read func(r *http.Request, tx *ledger.Tx, s view.Span) (any, error)) func(
+func (a *API) spanned(read func(r *http.Request, tx *ledger.Tx, s history.Span) (any, error)) func(
 	http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		query, err := QueryOf(r)
@@ -53,8 +53,8 @@ func (a *API) spanned(read func(r *http.Request, tx *ledger.Tx, s view.Span) (an
 	}
 }
 
-func readSeries(r *http.Request, tx *ledger.Tx, s view.Span) (any, error) {
-	return view.ReadSeries(r.Context(), tx, s)
+func readSeries(r *http.Request, tx *ledger.Tx, s history.Span) (any, error) {
+	return history.ReadSeries(r.Context(), tx, s)
 }
 
 // DepthParams are the parameters of a depth.
@@ -64,17 +64,17 @@ var DepthParams = []string{"at", "from", "to", "queue", "px"}
 func (a *API) depth(w http.ResponseWriter, r *http.Request) error {
 	query, err := ReadParams(r, DepthParams)
 	if err == nil {
-		_, err = WholeParam(query, "px", view.DepthPoints, 1, view.MaxDepthPoints)
+		_, err = WholeParam(query, "px", history.DepthPoints, 1, history.MaxDepthPoints)
 	}
 	if err != nil {
 		return err
 	}
-	return a.spanned(func(r *http.Request, tx *ledger.Tx, s view.Span) (any, error) {
-		return view.ReadDepth(r.Context(), tx, s)
+	return a.spanned(func(r *http.Request, tx *ledger.Tx, s history.Span) (any, error) {
+		return history.ReadDepth(r.Context(), tx, s)
 	})(w, r)
 }
 
-func readDiff(r *http.Request, tx *ledger.Tx, s view.Span) (any, error) {
+func readDiff(r *http.Request, tx *ledger.Tx, s history.Span) (any, error) {
 	d, err := status.Compare(r.Context(), tx, s.From, s.To, 5)
 	return layout.NewDiffJSON(s.From, s.To, d), err
 }
@@ -94,8 +94,8 @@ type failureJSON struct {
 	Versions map[string]int `json:"versions"`
 }
 
-func readFailures(r *http.Request, tx *ledger.Tx, s view.Span) (any, error) {
-	groups, err := view.Failures(r.Context(), tx, s)
+func readFailures(r *http.Request, tx *ledger.Tx, s history.Span) (any, error) {
+	groups, err := history.Failures(r.Context(), tx, s)
 	items := []failureJSON{}
 	for _, g := range groups {
 		items = append(items, failureJSON{g.Queue, g.Code, g.Detail, g.Example, g.Count, len(g.Jobs),

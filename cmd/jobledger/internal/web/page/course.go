@@ -11,6 +11,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/cmd/jobledger/internal/web/chart"
+	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/ledger/event"
 	"jobledger/projection/status"
@@ -30,7 +31,7 @@ type courseView struct {
 
 // codeView is a group of failures of the overview.
 type codeView struct {
-	view.CodeFailures
+	history.CodeFailures
 	Between, Find string
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/ledger"
 	"jobledger/projection/status"
 )
@@ -24,7 +24,7 @@ type diffView struct {
 // diffPage shows what changed between two moments.
 func (p *Pages) diffPage(w http.ResponseWriter, r *http.Request) error {
 	shown := diffView{}
-	query, span, err := p.readSpan(r, "Diff", &shown.frame, func(tx *ledger.Tx, s view.Span) error {
+	query, span, err := p.readSpan(r, "Diff", &shown.frame, func(tx *ledger.Tx, s history.Span) error {
 		d, err := status.Compare(r.Context(), tx, s.From, s.To, 5)
 		if err != nil {
 			return err

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -28,7 +28,7 @@ type failuresView struct {
 
 // failureView is one group of failures.
 type failureView struct {
-	*view.FailureGroup
+	*history.FailureGroup
 	First, Last string
 	Detail      string
 	Jobs        int
@@ -45,8 +45,8 @@ type sparkView struct{ X, Y, Height int }
 // failuresPage shows what failed within a window, by sort.
 func (p *Pages) failuresPage(w http.ResponseWriter, r *http.Request) error {
 	shown := failuresView{}
-	query, span, err := p.readSpan(r, "Failures", &shown.frame, func(tx *ledger.Tx, s view.Span) error {
-		groups, err := view.Failures(r.Context(), tx, s)
+	query, span, err := p.readSpan(r, "Failures", &shown.frame, func(tx *ledger.Tx, s history.Span) error {
+		groups, err := history.Failures(r.Context(), tx, s)
 		if err != nil {
 			return err
 		}
@@ -84,8 +84,8 @@ func asSet(counts map[string]int) map[string]bool {
 	return set
 }
 
-func (p *Pages) failureView(g *view.FailureGroup, jobs map[int64]projection.Job, versions map[string]bool,
-	s view.Span) failureView {
+func (p *Pages) failureView(g *history.FailureGroup, jobs map[int64]projection.Job, versions map[string]bool,
+	s history.Span) failureView {
 	zone := p.Now().Location()
 	v := failureView{FailureGroup: g, Detail: render.Escape(g.Example),
 		First: g.First.In(zone).Format("01-02 15:04:05"),

@@ -10,7 +10,7 @@ import (
 	"jobledger/cmd/jobledger/internal/incident"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/door"
-	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/ledger"
 )
 
@@ -25,7 +25,7 @@ type incidentView struct {
 	Zip      string // its address
 	Bodies   bool   // the reader may have payloads
 	Lanes    string
-	Findings []view.Finding
+	Findings []history.Finding
 }
 
 // entryView is a line of the timeline.
@@ -54,8 +54,8 @@ func markedText(text string) (parts []marked) {
 // incidentPage shows what a post-mortem needs to know about a window.
 func (p *Pages) incidentPage(w http.ResponseWriter, r *http.Request) error {
 	shown := incidentView{Bodies: door.CallerOf(r.Context()).Has(door.Bodies)}
-	query, span, err := p.readSpan(r, "Incident", &shown.frame, func(tx *ledger.Tx, s view.Span) error {
-		lanes, err := view.ReadLanes(r.Context(), tx, s)
+	query, span, err := p.readSpan(r, "Incident", &shown.frame, func(tx *ledger.Tx, s history.Span) error {
+		lanes, err := history.ReadLanes(r.Context(), tx, s)
 		if err == nil {
 			shown.Findings, err = lanes.Findings(r.Context(), tx, s, p.Now().Location())
 		}

@@ -11,7 +11,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -23,8 +23,8 @@ const maxTable = 200
 // lanesView is what the page of lanes shows.
 type lanesView struct {
 	spanView
-	Lanes    *view.Lanes
-	Findings []view.Finding
+	Lanes    *history.Lanes
+	Findings []history.Finding
 	Source   string // of the script
 	Map      string // of the whole ledger; "": there is none
 	Attempts *render.Table
@@ -35,9 +35,9 @@ type lanesView struct {
 // lanesPage shows which worker had which jobs, as a picture; without a script, as a table.
 func (p *Pages) lanesPage(w http.ResponseWriter, r *http.Request) error {
 	shown := lanesView{}
-	query, span, err := p.readSpan(r, "Lanes", &shown.frame, func(tx *ledger.Tx, s view.Span) (err error) {
+	query, span, err := p.readSpan(r, "Lanes", &shown.frame, func(tx *ledger.Tx, s history.Span) (err error) {
 		s.Columns = 1200
-		if shown.Lanes, err = view.ReadLanes(r.Context(), tx, s); err != nil {
+		if shown.Lanes, err = history.ReadLanes(r.Context(), tx, s); err != nil {
 			return err
 		}
 		if shown.Findings, err = shown.Lanes.Findings(r.Context(), tx, s, p.Now().Location()); err != nil {
@@ -86,7 +86,7 @@ const mapPoints = 120
 
 // mapOf is where the script finds the depth of the whole ledger, from the first event that is not archived to
 // the last one or the end of s.
-func mapOf(ctx context.Context, tx *ledger.Tx, s view.Span) (string, error) {
+func mapOf(ctx context.Context, tx *ledger.Tx, s history.Span) (string, error) {
 	horizon, err := projection.Horizon(ctx, tx) // what was archived is not asked for
 	if err != nil {
 		return "", err

@@ -13,7 +13,7 @@ import (
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/cmd/jobledger/internal/web/chart"
 	"jobledger/cmd/jobledger/internal/web/door"
-	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -50,10 +50,11 @@ func (p *Pages) queuePage(w http.ResponseWriter, r *http.Request) error {
 	values.Set("queue", name)
 	r.URL.RawQuery = values.Encode()
 	var known bool
-	query, span, err := p.readSpan(r, "Queue "+name, &shown.frame, func(tx *ledger.Tx, s view.Span) (err error) {
+	read := func(tx *ledger.Tx, s history.Span) (err error) {
 		known, err = p.readQueue(r, tx, s, &shown)
 		return err
-	})
+	}
+	query, span, err := p.readSpan(r, "Queue "+name, &shown.frame, read)
 	if err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func (p *Pages) queuePage(w http.ResponseWriter, r *http.Request) error {
 }
 
 // readQueue reads what the page shows; known is false where the queue has never had a job nor a pause.
-func (p *Pages) readQueue(r *http.Request, tx *ledger.Tx, s view.Span, shown *queueView) (known bool,
+func (p *Pages) readQueue(r *http.Request, tx *ledger.Tx, s history.Span, shown *queueView) (known bool,
 	err error) {
 	ctx, zone := r.Context(), p.Now().Location()
 	m, err := p.momentOf(r, url.Values{"at": {shown.At}}, tx)
@@ -132,16 +133,16 @@ func (p *Pages) readQueue(r *http.Request, tx *ledger.Tx, s view.Span, shown *qu
 	if err := shown.addHead(ctx, tx, p, m); err != nil {
 		return known, err
 	}
-	n, err := view.ReadSeries(ctx, tx, s)
+	n, err := history.ReadSeries(ctx, tx, s)
 	if err != nil {
 		return known, err
 	}
-	marks, err := view.QueueMarks(ctx, tx, s)
+	marks, err := history.QueueMarks(ctx, tx, s)
 	if err != nil {
 		return known, err
 	}
 	shown.draw(n, marks, s, zone)
-	codes, err := view.FailuresByCode(ctx, tx, s.From.Pos, s.To.Pos, shown.Name)
+	codes, err := history.FailuresByCode(ctx, tx, s.From.Pos, s.To.Pos, shown.Name)
 	if err != nil {
 		return known, err
 	}
@@ -162,7 +163,7 @@ func (p *Pages) readQueue(r *http.Request, tx *ledger.Tx, s view.Span, shown *qu
 }
 
 // draw adds the charts of n, with marks.
-func (v *queueView) draw(n *view.Series, marks []view.QueueMark, s view.Span, zone *time.Location) {
+func (v *queueView) draw(n *history.Series, marks []history.QueueMark, s history.Span, zone *time.Location) {
 	step := time.Duration(n.Step * float64(time.Second))
 	draw := func(title, unit string, all ...chart.Series) {
 		v.Charts = append(v.Charts, chart.New(title, n.From, step, zone, unit, all...))
@@ -194,7 +195,7 @@ func (v *queueView) draw(n *view.Series, marks []view.QueueMark, s view.Span, zo
 const maxMarks = 30
 
 // addCodes adds what failed, by code.
-func (v *queueView) addCodes(codes []view.CodeFailures, zone *time.Location) {
+func (v *queueView) addCodes(codes []history.CodeFailures, zone *time.Location) {
 	if len(codes) == 0 {
 		return
 	}
@@ -210,9 +211,9 @@ func (v *queueView) addCodes(codes []view.CodeFailures, zone *time.Location) {
 func (v *queueView) addHead(ctx context.Context, tx *ledger.Tx, p *Pages, m moment) (err error) {
 	var n int64
 	if m.Given {
-		n, err = view.HeadAsOf(ctx, tx, v.Name, m.Moment)
+		n, err = history.HeadAsOf(ctx, tx, v.Name, m.Moment)
 	} else {
-		n, err = view.Head(ctx, tx, v.Name, p.Now())
+		n, err = history.Head(ctx, tx, v.Name, p.Now())
 	}
 	if err != nil || n == 0 {
 		return err

@@ -13,7 +13,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
-	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -139,8 +139,8 @@ type oneWorkerView struct {
 	spanView
 	Name     string
 	Source   string
-	Lanes    *view.Lanes
-	Findings []view.Finding
+	Lanes    *history.Lanes
+	Findings []history.Finding
 	Held     *render.Table // of each process that fell silent: what it held
 	Refused  []eventView
 	Attempts *render.Table
@@ -153,9 +153,9 @@ func (p *Pages) workerPage(w http.ResponseWriter, r *http.Request) error {
 	values := r.URL.Query()
 	values.Set("worker", name)
 	r.URL.RawQuery = values.Encode()
-	query, span, err := p.readSpan(r, name, &shown.frame, func(tx *ledger.Tx, s view.Span) (err error) {
+	query, span, err := p.readSpan(r, name, &shown.frame, func(tx *ledger.Tx, s history.Span) (err error) {
 		s.Columns = 1200
-		if shown.Lanes, err = view.ReadLanes(r.Context(), tx, s); err != nil {
+		if shown.Lanes, err = history.ReadLanes(r.Context(), tx, s); err != nil {
 			return err
 		}
 		if shown.Findings, err = shown.Lanes.Findings(r.Context(), tx, s, p.Now().Location()); err != nil {

@@ -6,8 +6,6 @@
 //	events, held, last, more := f.After(tail) // more is closed when there are others
 //
 // Files in reading order: follower.go (events as they are recorded), figures.go, now.go (queues and workers
-// at one moment), flow.go, minutes.go, pace.go, codes.go (how fast queues go, what failed and was done),
-// lanes.go, lane_marks.go, findings.go (who had which job, and what went wrong), failures.go (what failed, by
-// sort), series.go, queue.go (a queue over time), totals.go (what happened since the first event), moments.go
-// (where to look), verifier.go.
+// at one moment), minutes.go, pace.go (how fast queues go), acts.go (what operators did), totals.go (what
+// happened since the first event), moments.go (where to look), verifier.go.
 package view

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/state"
+	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -23,8 +24,8 @@ type Figures struct {
 	Overdue int64 // leases
 
 	// What follows is of the overview only.
-	Paces map[string]*Pace // by queue
-	Codes []CodeFailures   // of the last hour
+	Paces map[string]*Pace       // by queue
+	Codes []history.CodeFailures // of the last hour
 	Acts  []OperatorAct
 }
 
@@ -78,7 +79,7 @@ func (f *Figures) addCourse(ctx context.Context, tx *ledger.Tx, minutes *Minutes
 	if err != nil {
 		return err
 	}
-	if f.Codes, err = FailuresByCode(ctx, tx, hourAgo, f.Pos, ""); err != nil {
+	if f.Codes, err = history.FailuresByCode(ctx, tx, hourAgo, f.Pos, ""); err != nil {
 		return err
 	}
 	f.Acts, err = operatorActs(ctx, tx, f.Pos, now)

@@ -1,18 +1,14 @@
 package view
 
 import (
-	"bytes"
-	"io"
 	"maps"
-	"os"
 	"reflect"
 	"slices"
 	"testing"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/files"
-	"jobledger/commands/commandstest"
-	"jobledger/commands/load"
+	"jobledger/cmd/jobledger/internal/web/moves"
+	"jobledger/cmd/jobledger/internal/web/nighttest"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
@@ -25,7 +21,7 @@ import (
 // that was queued is known with the time at which it is ready, and what was counted is what a fresh reader
 // counts.
 func TestFedEventByEventEqualsTheFold(t *testing.T) {
-	s := importNight(t)
+	s := nighttest.Import(t)
 	every := ledgertest.Size(int64(501), 251, 1)
 	afresh := ledgertest.Size(int64(2001), 1501, 83)
 	err := s.Store.Read(t.Context(), func(tx *ledger.Tx) error {
@@ -85,24 +81,9 @@ func TestFedEventByEventEqualsTheFold(t *testing.T) {
 	}
 }
 
-// importNight returns a ledger with the bad night.
-func importNight(t testing.TB) *commandstest.Scenario {
-	t.Helper()
-	s := commandstest.New(t)
-	text, err := os.ReadFile("../../../../../testdata/history/bad-night.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := files.Lines(io.NewSectionReader(bytes.NewReader(text), 0, int64(len(text))))
-	if _, err := load.Import(t.Context(), s.Service, "cli:test", "bad-night.jsonl", lines, nil); err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // BenchmarkMinutes reads the bad night from its first event on: the time of one event.
 func BenchmarkMinutes(b *testing.B) {
-	s := importNight(b)
+	s := nighttest.Import(b)
 	events := int64(0)
 	err := s.Store.Read(b.Context(), func(tx *ledger.Tx) error {
 		tail, err := tx.Tail(b.Context())
@@ -159,7 +140,8 @@ func TestMinutesDropTheOldest(t *testing.T) {
 	const hours = 9
 	for at := range int64(60 * hours) {
 		for _, queue := range []string{"mail", "render"} {
-			m.add(&move{kind: event.KindEnqueued, at: at * 60e6, to: event.Queued, queue: queue, wait: -1, run: -1})
+			m.add(&moves.Move{Kind: event.KindEnqueued, At: at * 60e6, To: event.Queued, Queue: queue, Wait: -1,
+				Run: -1})
 		}
 	}
 	now := time.Unix(hours*3600-1, 0)

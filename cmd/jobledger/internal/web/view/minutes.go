@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/web/moves"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -61,7 +62,7 @@ type minute struct {
 // use; the zero value is ready.
 type Minutes struct {
 	mu     sync.Mutex
-	flow   flow
+	moves  moves.Reader
 	from   time.Time // what happened since then counts
 	queues map[string][]minute
 	count  int // of all queues
@@ -70,7 +71,7 @@ type Minutes struct {
 // refresh reads what was recorded up to tail since the last call. At the first call, and where there is too
 // much to read, it begins again.
 func (m *Minutes) refresh(ctx context.Context, tx *ledger.Tx, tail int64, now time.Time) error {
-	if m.queues == nil || tail < m.flow.pos || tail-m.flow.pos > minutesEvents {
+	if m.queues == nil || tail < m.moves.Pos || tail-m.moves.Pos > minutesEvents {
 		from, err := projection.AtTime(ctx, tx, now.Add(-minutesKept))
 		if err != nil {
 			return err
@@ -80,9 +81,9 @@ func (m *Minutes) refresh(ctx context.Context, tx *ledger.Tx, tail int64, now ti
 				return err
 			}
 		}
-		m.flow, m.from, m.queues, m.count = flow{pos: from.Pos}, from.At, make(map[string][]minute), 0
+		m.moves, m.from, m.queues, m.count = moves.Reader{Pos: from.Pos}, from.At, make(map[string][]minute), 0
 	}
-	err := m.flow.read(ctx, tx, tail, m.add)
+	err := m.moves.Read(ctx, tx, tail, m.add)
 	if err != nil {
 		m.queues = nil // it begins again
 		return err
@@ -114,41 +115,28 @@ func (m *Minutes) drop(now time.Time) {
 
 func minuteOf(micros int64) int64 { return micros / int64(time.Minute/time.Microsecond) }
 
-func (m *Minutes) add(e *move) {
-	all := m.queues[e.queue]
-	at := minuteOf(e.at)
+func (m *Minutes) add(e *moves.Move) {
+	all := m.queues[e.Queue]
+	at := minuteOf(e.At)
 	if n := len(all); n == 0 || all[n-1].at < at {
 		next := minute{at: at}
 		if n > 0 {
 			next.queued, next.held = all[n-1].queued, all[n-1].held
 		}
 		all = append(all, next)
-		m.queues[e.queue] = all
+		m.queues[e.Queue] = all
 		m.count++
 	}
 	now := &all[len(all)-1]
-	if int(e.kind) < len(now.kinds) {
-		now.kinds[e.kind]++
+	if int(e.Kind) < len(now.kinds) {
+		now.kinds[e.Kind]++
 	}
-	if e.wait >= 0 {
-		now.waits.add(e.wait)
+	if e.Wait >= 0 {
+		now.waits.add(e.Wait)
 	}
-	if e.run >= 0 {
-		now.runs.add(e.run)
+	if e.Run >= 0 {
+		now.runs.add(e.Run)
 	}
-	now.queued += change(e.from, e.to, isQueued)
-	now.held += change(e.from, e.to, event.State.Held)
-}
-
-func isQueued(s event.State) bool { return s == event.Queued }
-
-// change is by how much a transition changes how many jobs are in the states that in selects.
-func change(from, to event.State, in func(event.State) bool) (n int64) {
-	if in(to) {
-		n++
-	}
-	if from != 0 && in(from) {
-		n--
-	}
-	return n
+	now.queued += moves.Change(e.From, e.To, moves.IsQueued)
+	now.held += moves.Change(e.From, e.To, event.State.Held)
 }

@@ -1,10 +1,11 @@
-package view
+package history
 
 import (
 	"math"
 	"slices"
 	"testing"
 
+	"jobledger/cmd/jobledger/internal/web/nighttest"
 	"jobledger/ledger"
 	"jobledger/projection"
 	"jobledger/projection/keyframe"
@@ -13,7 +14,7 @@ import (
 // The depth is the same whether it is counted from event to event or read at each point, and its last point
 // is that of the series.
 func TestDepthByEventsAndByPoints(t *testing.T) {
-	s := importNight(t)
+	s := nighttest.Import(t)
 	if _, err := keyframe.Extend(t.Context(), s.Store, 500); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package view
+package history
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/web/moves"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -97,27 +98,27 @@ func (out *Series) follow(ctx context.Context, tx *ledger.Tx, s Span, step time.
 		out.Queued[at] = depth.ready + depth.later
 		at++
 	}
-	moves := flow{pos: s.From.Pos}
-	err := moves.read(ctx, tx, s.To.Pos, func(m *move) {
-		if s.Queue != "" && m.queue != s.Queue {
+	all := moves.Reader{Pos: s.From.Pos}
+	err := all.Read(ctx, tx, s.To.Pos, func(m *moves.Move) {
+		if s.Queue != "" && m.Queue != s.Queue {
 			return
 		}
-		for at < len(out.Queued)-1 && m.at >= end(at) {
+		for at < len(out.Queued)-1 && m.At >= end(at) {
 			endStep()
 		}
-		if m.kind == event.KindClaimed {
+		if m.Kind == event.KindClaimed {
 			out.Claimed[at]++
-			if m.wait >= 0 {
-				waits[at] = append(waits[at], float64(m.wait)/1e6)
+			if m.Wait >= 0 {
+				waits[at] = append(waits[at], float64(m.Wait)/1e6)
 			}
 		}
-		if m.from.Held() && !m.to.Held() {
+		if m.From.Held() && !m.To.Held() {
 			out.Ended[at]++
-			if m.run >= 0 {
-				runs[at] = append(runs[at], float64(m.run)/1e6)
+			if m.Run >= 0 {
+				runs[at] = append(runs[at], float64(m.Run)/1e6)
 			}
 		}
-		switch m.kind {
+		switch m.Kind {
 		case event.KindSucceeded:
 			out.Succeeded[at]++
 		case event.KindFailed:
@@ -125,13 +126,13 @@ func (out *Series) follow(ctx context.Context, tx *ledger.Tx, s Span, step time.
 		case event.KindReclaimed:
 			out.Lost[at]++
 		}
-		if m.from == event.Queued {
-			depth.remove(m.n)
+		if m.From == event.Queued {
+			depth.remove(m.N)
 		}
-		if m.to == event.Queued {
-			depth.put(m.n, m.ready, m.at)
+		if m.To == event.Queued {
+			depth.put(m.N, m.Ready, m.At)
 		}
-		depth.held += change(m.from, m.to, event.State.Held)
+		depth.held += moves.Change(m.From, m.To, event.State.Held)
 	})
 	if err != nil {
 		return err

@@ -1,9 +1,10 @@
-package view
+package history
 
 import (
 	"testing"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/web/nighttest"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -11,7 +12,7 @@ import (
 
 // What failed by code adds up to each failure, and the next job of a queue is the same now and as of now.
 func TestQueueFacts(t *testing.T) {
-	s := importNight(t)
+	s := nighttest.Import(t)
 	err := s.Store.Read(t.Context(), func(tx *ledger.Tx) error {
 		tail, err := tx.Tail(t.Context())
 		if err != nil {

@@ -1,4 +1,4 @@
-package view
+package history
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/web/moves"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -78,8 +79,8 @@ func (d *Depths) add(ctx context.Context, tx *ledger.Tx, m projection.Moment, qu
 	jobs, err := projection.OpenJobsAsOf(ctx, tx, m)
 	for _, j := range jobs {
 		if queue == "" || j.Queue == queue {
-			d.Queued[i] += change(0, j.State, isQueued)
-			d.Held[i] += change(0, j.State, event.State.Held)
+			d.Queued[i] += moves.Change(0, j.State, moves.IsQueued)
+			d.Held[i] += moves.Change(0, j.State, event.State.Held)
 		}
 	}
 	return err
@@ -93,8 +94,8 @@ func (d *Depths) byEvents(ctx context.Context, tx *ledger.Tx, s Span) error {
 	err := eachTransition(ctx, tx, s, func(m transition) {
 		i, _ := slices.BinarySearchFunc(d.At, m.at, time.Time.Compare)
 		i = min(i, len(d.At)-1)
-		d.Queued[i] += change(m.from, m.to, isQueued)
-		d.Held[i] += change(m.from, m.to, event.State.Held)
+		d.Queued[i] += moves.Change(m.from, m.to, moves.IsQueued)
+		d.Held[i] += moves.Change(m.from, m.to, event.State.Held)
 	})
 	for i := 1; i < len(d.At); i++ {
 		d.Queued[i] += d.Queued[i-1]

@@ -1,10 +1,11 @@
-package view
+package history
 
 import (
 	"maps"
 	"math"
 	"testing"
 
+	"jobledger/cmd/jobledger/internal/web/nighttest"
 	"jobledger/ledger"
 	"jobledger/projection"
 	"jobledger/projection/attempts"
@@ -13,7 +14,7 @@ import (
 // Lanes have at most so many bars also where more claims than that failed or were lost, and their bars have
 // all claims, by outcome.
 func TestLanesOfManyFailures(t *testing.T) {
-	s := importNight(t)
+	s := nighttest.Import(t)
 	var all []attempts.Attempt
 	var span Span
 	err := s.Store.Read(t.Context(), func(tx *ledger.Tx) (err error) {
