@@ -114,22 +114,16 @@ func TestWriteQueueIsFairBetweenProcesses(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		// again counts writes by the store that also made the write before, once every store has written.
-		shares, again := make([]int, len(stores)), 0
-		for k, i := range turns {
-			if shares[i]++; slices.Min(shares) > 0 && turns[k-1] == i {
-				again++
-			}
+		shares := make([]int, len(stores))
+		for _, i := range turns {
+			shares[i]++
 		}
-		// On an idle machine the shares are within a factor of 1.1, and no process writes twice in a row; without
-		// the write queue, at least every third write is such a repeat. PostgreSQL's lock has its own queue, but on
-		// a busy machine a process may rejoin it before the next one has its answer.
-		if 10*slices.Min(shares) >= slices.Max(shares) && (5*again < len(turns) || ledgertest.OnPostgres(t)) {
+		if 10*slices.Min(shares) >= slices.Max(shares) { // on an idle machine they are within a factor of 1.1
 			return
 		}
-		t.Logf("shares %v, %d of %d turns right after one's own", shares, again, len(turns))
+		t.Logf("shares %v", shares)
 	}
-	t.Error("they do not take turns")
+	t.Error("one of them starves")
 }
 
 func TestWriteQueueIsNotMadeForOneWriter(t *testing.T) {
