@@ -79,7 +79,8 @@ func startLoad(t *testing.T, dsn string, jobs int) *load {
 	return l
 }
 
-// wantEachOnce requires that each job ran once, and has succeeded, and that turns were bursts.
+// wantEachOnce requires that each job ran once, and has succeeded at its first claim, and that turns were
+// bursts.
 func (l *load) wantEachOnce() {
 	l.Helper()
 	var bursts int64
@@ -97,8 +98,9 @@ func (l *load) wantEachOnce() {
 		if n != 1 || l.ended[id] != 1 {
 			l.Errorf("job %s ran %d times, and ended %d times", id, n, l.ended[id])
 		}
-		if j, err := l.service.Get(l.Context(), id); err != nil || j.State != event.SucceededState {
-			l.Errorf("job %s was acknowledged, and is %s: %v", id, j.State, err)
+		if j, err := l.service.Get(l.Context(), id); err != nil || j.State != event.SucceededState ||
+			j.Attempt != 1 {
+			l.Errorf("job %s was acknowledged, and is %s at attempt %d: %v", id, j.State, j.Attempt, err)
 		}
 	}
 }
