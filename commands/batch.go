@@ -171,6 +171,9 @@ func (s *Service) tryOnce(ctx context.Context, actor string, ops []Op, r ClaimRe
 		if readErr == nil && len(mine) > 0 {
 			return results, mine, nil
 		}
+		if readErr != nil {
+			err = &UnknownClaimError{tokens, err}
+		}
 	}
 	if err != nil {
 		return nil, nil, err

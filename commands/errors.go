@@ -42,6 +42,20 @@ func (e *RefusedError) Error() string {
 // Unwrap returns the sentinel.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
+// UnknownClaimError means that jobs may have been claimed: the connection broke at the commit, and the ledger
+// could not be asked afterwards. A ClaimRequest with these Tokens, sent later, gets the claims or makes them.
+// It unwraps to an ErrUnknown of the ledger.
+type UnknownClaimError struct {
+	Tokens []string
+	Err    error
+}
+
+// Error returns the text of the cause.
+func (e *UnknownClaimError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *UnknownClaimError) Unwrap() error { return e.Err }
+
 // ConflictError says which state, key or content does not permit a command. It unwraps to ErrConflict.
 type ConflictError struct {
 	Command string

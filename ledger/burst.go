@@ -98,6 +98,9 @@ func (s *Store) burst(r *request) (done bool, err error) {
 	b.done.Add(1)
 	s.writer.Lost = nil
 	base, tail, err := planned.Done(tx, answers)
+	if errors.Is(err, ErrIO) { // it is durable, and its caller does not know what it wrote
+		err = fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
 	if err != nil {
 		s.cache.Invalidate()
 		b.pause = maxBurstPause

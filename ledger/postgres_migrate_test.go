@@ -32,7 +32,7 @@ func TestPostgresMigrateIsExplicit(t *testing.T) {
 	t.Parallel()
 	steps, err := schema.Postgres()
 	must(t, err)
-	for version := 1; version < len(steps); version += ledgertest.Size(6, 8, 1) {
+	for version := len(steps) - 1; version > 0; version -= ledgertest.Size(7, 7, 1) {
 		t.Run(fmt.Sprint(version), func(t *testing.T) {
 			t.Parallel()
 			dsn := ledgertest.Postgres(t)
@@ -50,7 +50,11 @@ func TestPostgresMigrateIsExplicit(t *testing.T) {
 				t.Errorf("opening it changed the version to %d", at)
 			}
 			execute(t, conn, `BEGIN`)
-			execute(t, conn, `SELECT pg_advisory_xact_lock(`+theLock+`)`) // as a writer of this version does
+			lock := takeLock // as a writer of this version does
+			if version < 15 {
+				lock = `SELECT pg_advisory_xact_lock(` + theLock + `)`
+			}
+			execute(t, conn, lock)
 			migrated := make(chan error)
 			go func() { migrated <- ledger.Migrate(t.Context(), dsn) }()
 			eventually(t, "waiting", func() bool { return len(waiting(t, conn)) == 1 })

@@ -19,6 +19,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/doctor"
 	"jobledger/ledger/ledgertest"
+	"jobledger/schema"
 )
 
 // newServerSite is newSite with the ledger at dsn, which is not created yet.
@@ -133,6 +134,57 @@ func TestPostgresWorkerSurvivesServerRestart(t *testing.T) {
 	if n := s.linesOf("ran"); n != jobs {
 		t.Errorf("%d commands ran, want %d: the leases of 20s held", n, jobs)
 	}
+}
+
+// A command that waits and one that follows the ledger go on where the server crashes and starts again,
+// and where a standby takes over that the address names too. No event is missing, and none comes twice.
+func TestPostgresWaitAndFollowSurviveTheServer(t *testing.T) {
+	ledgertest.Slow(t)
+	t.Parallel()
+	server := ledgertest.PostgresServer(t)
+	standby := server.Standby()
+	both := must(url.Parse(server.URL() + "&target_session_attrs=read-write"))(t)
+	both.Host += "," + must(url.Parse(standby.URL()))(t).Host
+	s := newServerSite(t, both.String())
+	s.run("init")
+	ended := s.enqueue("x")
+	s.run("work", "-q", "mail", "--drain", "--", "cat")
+	into := func(name string, words ...string) *running {
+		cmd := s.command(words...)
+		out := must(os.Create(s.path(name)))(t)
+		t.Cleanup(func() { _ = out.Close() })
+		cmd.Stdout = out
+		return s.start(cmd)
+	}
+	follow := into("followed", "events", "--follow", "--json")
+	wait := into("awaited", "wait", "--json", ended, s.enqueue("y"))
+	all := func() string { return s.run("events", "--json") + "\n" }
+	for outage, back := range []func(){server.Start, standby.Promote} {
+		s.eventually("both are up to date", func() bool {
+			return s.linesOf("followed") == strings.Count(all(), "\n") && s.linesOf("awaited") == 1
+		})
+		server.Kill()
+		for _, p := range []*running{follow, wait} {
+			p.wantSaidTimes("; waiting for it", outage+1)
+		}
+		back()
+		for _, p := range []*running{follow, wait} {
+			p.wantSaidTimes("the ledger answers again, after ", outage+1)
+		}
+		s.enqueue("z")
+	}
+	s.run("work", "-q", "mail", "--drain", "--", "cat")
+	wait.wantExit(0)
+	want := all()
+	s.eventually("it follows to the end", func() bool {
+		return s.linesOf("followed") >= strings.Count(want, "\n")
+	})
+	follow.signal(syscall.SIGINT)
+	follow.wantExit(0)
+	if got := string(must(os.ReadFile(s.path("followed")))(t)); got != want {
+		t.Errorf("it followed\n%s\nand there is\n%s", got, want)
+	}
+	s.run("verify")
 }
 
 func (s site) enqueueLines(n int) {
@@ -278,19 +330,27 @@ func TestDoctorOnPostgres(t *testing.T) {
 		`UPDATE jobs SET run_at = run_at - 600000000, lease_expires_at = lease_expires_at - 600000000`,
 		`DROP VIEW attempts`, `ALTER SYSTEM SET autovacuum = off`, `SELECT pg_reload_conf()`)
 
-	// Another client holds the writers' lock and is idle.
-	conn, err := pgx.Connect(t.Context(), server.URL()+"&application_name=psql")
-	s.ok(err)
-	defer conn.Close(context.Background())
-	for _, statement := range []string{"BEGIN",
-		`LOCK TABLE jobledger.write_lock IN SHARE UPDATE EXCLUSIVE MODE`} {
-		_, err := conn.Exec(t.Context(), statement)
+	// One client holds the writers' lock and is idle in its transaction, another one holds that of older
+	// programs without a transaction.
+	var idle []*pgx.Conn
+	for program, statements := range map[string][]string{
+		"psql": {"BEGIN", `LOCK TABLE jobledger.write_lock IN SHARE UPDATE EXCLUSIVE MODE`},
+		"cron": {fmt.Sprintf(`SELECT pg_advisory_lock((%d::bigint << 32) + 'jobledger'::regnamespace::oid::bigint)`,
+			schema.ApplicationID)},
+	} {
+		conn, err := pgx.Connect(t.Context(), server.URL()+"&application_name="+program)
 		s.ok(err)
+		defer conn.Close(context.Background())
+		for _, statement := range statements {
+			_, err := conn.Exec(t.Context(), statement)
+			s.ok(err)
+		}
+		idle = append(idle, conn)
 	}
 	waiting := s.start(s.command("enqueue", "-q", "mail", "y"))
 	time.Sleep(doctor.WriterIdle + 500*time.Millisecond) // doctor reports a writer of this age
 	code, said = s.fails("doctor", "--db", server.URL()+"&sync=normal")
-	for _, part := range []string{"D25  problem psql (pid ",
+	for _, part := range []string{"D25  problem psql (pid ", "D25  problem cron (pid ",
 		" of postgres on 127.0.0.1 has held the write lock for ", "and 1 other waits; it is idle",
 		"> SELECT pg_terminate_backend(", "D18  problem view attempts is missing",
 		"D26  problem the server runs with autovacuum = off", "D17  advice --db says sync=normal",
@@ -303,6 +363,21 @@ func TestDoctorOnPostgres(t *testing.T) {
 	if strings.Contains(said, password) {
 		t.Errorf("it shows the password: %s", said)
 	}
-	s.ok(conn.Close(t.Context()))
+	// Who may not see what other sessions do sees how long the lock has been held at least.
+	watcher := must(url.Parse(server.URL()))(t)
+	watcher.User = url.UserPassword("watcher", "geheim")
+	s.administer(server.URL(), `CREATE ROLE watcher LOGIN PASSWORD 'geheim'`,
+		`GRANT USAGE ON SCHEMA jobledger TO watcher`, `GRANT SELECT ON ALL TABLES IN SCHEMA jobledger TO watcher`)
+	_, said = s.fails("doctor", "--db", watcher.String())
+	for _, part := range []string{"D25  advice psql (pid ", " has held the write lock for 2s, and 1 other waits",
+		", or longer: watcher may not see what it does", `> wait, if it is an import or a rebuild; SELECT pg_term`,
+		`; GRANT pg_read_all_stats TO "watcher" shows more`} {
+		if !strings.Contains(said, part) {
+			t.Errorf("to who may not see sessions it does not say %q:\n%s", part, said)
+		}
+	}
+	for _, conn := range idle {
+		s.ok(conn.Close(t.Context()))
+	}
 	waiting.wantExit(0)
 }

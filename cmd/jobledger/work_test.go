@@ -244,9 +244,11 @@ func (p *running) signal(sig syscall.Signal) {
 }
 
 // wantSaid waits for a text on stderr.
-func (p *running) wantSaid(text string) {
+func (p *running) wantSaid(text string) { p.Helper(); p.wantSaidTimes(text, 1) }
+
+func (p *running) wantSaidTimes(text string, n int) {
 	p.Helper()
-	p.eventually("the worker says "+text, func() bool { return strings.Contains(p.said.String(), text) })
+	p.eventually("it says "+text, func() bool { return strings.Count(p.said.String(), text) >= n })
 }
 
 // wantExit waits until the worker ends, and requires this exit code.

@@ -49,12 +49,22 @@ func (l *loop) nextGroup() group {
 func (l *loop) writeGroup() {
 	g := l.nextGroup()
 	free := min(l.free(), commands.MaxClaim)
+	asked, again := g.asked, l.unknown != nil && len(l.unknown) <= free
+	if again { // jobs may have been claimed with these tokens
+		free, asked = len(l.unknown), l.unknownAsked
+	}
 	failpoint.Hit("group-begins")
-	results, jobs, err := l.write(g.ops, free)
+	results, jobs, err := l.write(g.ops, free, again)
 	failpoint.Hit("group-ends")
 	if err != nil {
+		if e, ok := errors.AsType[*commands.UnknownClaimError](err); ok {
+			l.unknown, l.unknownAsked = e.Tokens, asked
+		}
 		l.failed(askWrite, err)
 		return
+	}
+	if again {
+		l.unknown = nil
 	}
 	if len(g.ops) > 0 || free > 0 {
 		l.answered(askWrite)
@@ -74,16 +84,20 @@ func (l *loop) writeGroup() {
 		}
 	}
 	for _, j := range jobs {
-		l.start(newTask(l.ctx, j, g.asked, l.Lease))
+		l.start(newTask(l.ctx, j, asked, l.Lease))
 	}
 	l.poller.claimed(time.Now(), free, len(jobs))
 }
 
-// write makes the narrowest call that does it all.
-func (l *loop) write(ops []commands.Op, free int) ([]commands.Result, []projection.Job, error) {
+// write makes the narrowest call that does it all. again says that the last claim is sent once more.
+func (l *loop) write(ops []commands.Op, free int, again bool) ([]commands.Result, []projection.Job, error) {
 	ctx, actor := context.WithoutCancel(l.ctx), "worker:"+l.Process.Name
 	if free > 0 {
-		return l.backend.ApplyAndClaim(ctx, actor, ops, l.request(free))
+		r := l.request(free)
+		if again {
+			r.Tokens = l.unknown
+		}
+		return l.backend.ApplyAndClaim(ctx, actor, ops, r)
 	}
 	if len(ops) == 0 {
 		return nil, nil, nil

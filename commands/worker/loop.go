@@ -28,6 +28,9 @@ type loop struct {
 
 	reported chan struct{} // a Handler has reported progress; has room for one
 
+	unknown      []string  // the tokens of a claim whose outcome is not known; nil: there is none
+	unknownAsked time.Time // when it was asked for
+
 	poller       poller
 	retry        retryState    // errors of the ledger since it answered last
 	damagedRetry retryState    // errors about damaged jobs; it decides only what is logged
@@ -201,9 +204,9 @@ func (l *loop) free() int {
 	return n
 }
 
-// writeDue reports whether an end is to be recorded or a heartbeat to be sent.
+// writeDue reports whether an end is to be recorded, a heartbeat to be sent, or a claim to be sent again.
 func (l *loop) writeDue() bool {
-	if len(l.ends) > 0 {
+	if len(l.ends) > 0 || l.unknown != nil && len(l.unknown) <= l.free() {
 		return true
 	}
 	now := time.Now()

@@ -75,7 +75,8 @@ start() {
     [ -z "$pid" ] || { echo "the server has not been stopped" >&2; return 1; }
     "$bin/postgres" -D data -p "$1" -c listen_addresses=127.0.0.1 -c unix_socket_directories= \
         -c fsync=off -c synchronous_commit=on -c full_page_writes=off -c shared_buffers=64MB \
-        -c max_connections=200 -c max_prepared_transactions=10 </dev/null >&2 &
+        -c max_connections=200 -c max_prepared_transactions=10 \
+        -c wal_retrieve_retry_interval=100ms </dev/null >&2 &
     pid=$!
     tries=3000
     until ready; do

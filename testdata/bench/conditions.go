@@ -40,6 +40,22 @@ func newConditions(ctx context.Context, o options) (conditions, error) {
 	return c, err
 }
 
+// measure finds out how fast the disk and the server are now, and returns the syncs a second of the disk.
+func (c *conditions) measure(ctx context.Context, o options, root string) (fsyncs float64, err error) {
+	if fsyncs, err = fsyncRate(root); err != nil {
+		return 0, fmt.Errorf("measure fsync: %w", err)
+	}
+	c.fsyncs = append(c.fsyncs, fsyncs)
+	if o.postgres != "" {
+		commits, err := commitRate(ctx, o.postgres, o.sync)
+		if err != nil {
+			return 0, fmt.Errorf("measure commits: %w", err)
+		}
+		c.commits = append(c.commits, commits)
+	}
+	return fsyncs, nil
+}
+
 func (c conditions) print(w io.Writer, o options) {
 	fmt.Fprintf(w, "- machine: %d cores, %s, %s\n", c.cores, c.system, c.goes)
 	fmt.Fprintf(w, "- SQLite %s (modernc.org/sqlite %s), WAL, synchronous=%s\n", c.sqlite,

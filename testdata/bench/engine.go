@@ -14,6 +14,8 @@ type File struct {
 	URL string `json:"url"`
 	// Direct is the address without the proxy that delays, for those who watch; "" if there is none.
 	Direct string `json:"direct"`
+	// AsItStands says that the size of a database is measured with the dead rows.
+	AsItStands bool `json:"as_it_stands"`
 	// SlowSync is how much longer each sync of SQLite takes.
 	SlowSync time.Duration `json:"slow_sync"`
 	// Lanes are the priorities that the jobs of a batch have by turns; 0: one

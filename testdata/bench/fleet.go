@@ -4,96 +4,77 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/worker"
+	"jobledger/projection"
 )
 
-// A fleet of workers with one slot each: -fleet. Each of their turns is one commit, which ends a job and claims
-// the next one, and commits follow one another. So the question is which share of the commits that are
-// possible the fleet needs. As many turns a second come from a tenth of the workers with jobs that take a
-// tenth of the time.
+// A fleet of workers with one slot each, which run commands. Each job takes two commits: one ends a job and
+// claims the next one, and a heartbeat says that its command runs. Commits follow one another. So the question
+// is which share of the commits that are possible the fleet needs. As many commits a second come from a tenth
+// of the workers with jobs that take a tenth of the time.
 
-// fleetTime is how long a fleet is measured, after everybody has had a job.
-const fleetTime = 20 * time.Second
+const (
+	fleetWorkers = 100
+	fleetJob     = time.Second            // what a job of theirs takes: as much as of 1,000 workers with jobs of 10 s
+	fleetBusy    = 100 * time.Millisecond // with jobs that take so long they make the commits that are possible
+	fleetTime    = 10 * time.Second       // how long a fleet is measured, after everybody has had a job
+)
 
-// runFleets prints for each place what fleets need and what is possible.
-func runFleets(ctx context.Context, o options, stdout, stderr io.Writer) error {
-	if o.postgres == "" {
-		return errors.New("-fleet needs a server: -postgres URL, of a superuser")
-	}
-	all, err := places(o)
-	if err != nil {
-		return err
-	}
-	out := &printer{w: stdout}
-	out.f("| added to a round trip | workers | a job takes | jobs/s | with jobs that take no time | needed ÷ possible |\n")
-	out.f("|---|--:|--:|--:|--:|--:|\n")
-	for _, p := range all {
-		most, err := fleet(ctx, o, p, 0)
-		if err != nil {
-			return err
-		}
-		for _, take := range []time.Duration{10 * time.Second, time.Second} {
-			rate, err := fleet(ctx, o, p, take)
-			if err != nil {
-				return err
-			}
-			out.f("| %s | %d | %s | %.1f | %.0f | %.2f |\n", p, o.fleet, take, rate, most,
-				float64(o.fleet)/take.Seconds()/most)
-			fmt.Fprintf(stderr, "%s, jobs of %s: done\n", p, take)
-		}
-	}
-	return out.err
-}
-
-// fleet returns how many jobs a second o.fleet workers with one slot each end, of jobs that take so long.
-func fleet(ctx context.Context, o options, p place, take time.Duration) (perS float64, err error) {
+// fleetOf returns how many jobs a second the fleet ends: of commands that take fleetJob, or, without commands,
+// of jobs of fleetBusy with a heartbeat.
+func fleetOf(ctx context.Context, o options, p place, inCommands bool) (perS float64, err error) {
 	limit, cancel := context.WithTimeout(ctx, cellLimit)
 	defer cancel()
-	direct, drop, err := newDatabase(limit, o.postgres, o.sync)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, drop()) }()
-	if p.sync > 0 {
-		if err := slowDisk(limit, direct, p.sync); err != nil {
-			return 0, err
-		}
-	}
-	through, stop, err := delayed(limit, direct, p.delay)
-	if err != nil {
-		return 0, err
-	}
-	defer stop()
+	err = inPlace(limit, o, p, func(f File) error {
+		perS, err = fleet(limit, f, inCommands)
+		return err
+	})
+	return perS, err
+}
+
+func fleet(ctx context.Context, f File, inCommands bool) (perS float64, err error) {
 	e, _ := engineNamed("jobledger-pg")
-	first, err := e.Open(limit, File{Sync: o.sync, New: true, URL: direct})
+	first, err := e.Open(ctx, File{Sync: f.Sync, New: true, URL: f.Direct})
 	if err != nil {
 		return 0, err
 	}
-	jobs := 40_000
-	if take > 0 {
-		jobs = int(float64(o.fleet) * (2*fleetTime + 2*take).Seconds() / take.Seconds())
-	}
-	_, err = fill(limit, first, jobs)
+	const jobs = 10_000 // more than they end
+	_, err = fill(ctx, first, jobs)
 	if q, ok := first.(*jobledgerQueue); ok && err == nil { // so that not each worker begins with all these events
-		_, err = (&commands.Sweeper{Service: q.service, Actor: benchActor}).Sweep(limit)
+		_, err = (&commands.Sweeper{Service: q.service, Actor: benchActor}).Sweep(ctx)
 	}
 	if err := errors.Join(err, first.Close()); err != nil {
 		return 0, fmt.Errorf("fill: %w", err)
 	}
 	t := newTally(jobs)
-	t.tell = func(int, time.Time) { time.Sleep(take) } // the job
-	working, end := context.WithCancel(limit)
+	work := func(w *worker.Worker) {
+		w.Handler = worker.HandlerFunc(func(ctx context.Context, job projection.Job) ([]byte, error) {
+			t.Ran(job.Payload)
+			err := worker.Progress(ctx, 0, "")
+			time.Sleep(fleetBusy)
+			return nil, err
+		})
+	}
+	if inCommands {
+		work = func(w *worker.Worker) {
+			w.Handler, w.Command = nil, &worker.Command{Path: "sleep", Args: []string{fmt.Sprint(fleetJob.Seconds())}}
+			w.Hooks.Started = func(job projection.Job, _ time.Duration) { t.Ran(job.Payload) }
+		}
+	}
+	working, end := context.WithCancel(ctx)
 	defer end()
-	errs := make(chan error, o.fleet)
+	errs := make(chan error, fleetWorkers)
 	var running sync.WaitGroup
-	for range o.fleet {
+	for range fleetWorkers {
 		running.Go(func() {
-			q, err := e.Open(limit, File{Sync: o.sync, URL: through})
+			q, err := openJobledger(ctx, File{Sync: f.Sync, URL: f.URL})
 			if err == nil {
+				q := q.(*jobledgerQueue)
+				q.work = work
 				err = errors.Join(q.Drain(working, 1, t), q.Close())
 			}
 			errs <- err
@@ -105,12 +86,12 @@ func fleet(ctx context.Context, o options, p place, take time.Duration) (perS fl
 		}
 		return n
 	}
-	for started() < o.fleet && limit.Err() == nil && len(errs) == 0 {
+	for started() < fleetWorkers && ctx.Err() == nil && len(errs) == 0 {
 		time.Sleep(askEvery)
 	}
 	time.Sleep(2 * time.Second) // also the last one has its job now
 	from, begin := started(), time.Now()
-	time.Sleep(max(fleetTime, take))
+	time.Sleep(fleetTime)
 	perS = float64(started()-from) / time.Since(begin).Seconds()
 	end()
 	running.Wait()

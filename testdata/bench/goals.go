@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// The goals of speed on SQLite: -goals. Each is a ratio within a round, or a figure of a run; next to it stands
-// what bare SQL reaches in the same round where it does the same, on its own tables or on those of jobledger.
+// The goals of speed: -goals. Each is a ratio within a round, or a figure of a run; next to it stands what bare
+// SQL reaches in the same round where it does the same, on its own tables or on those of jobledger.
 
 const (
 	slowDiskSync = 5 * time.Millisecond // what a sync takes more on the slow disk
@@ -56,7 +56,7 @@ func goalRuns(o options) []goalRun {
 	}
 }
 
-// measureGoals prints the table of the goals.
+// measureGoals prints the table of the goals, and what it depends on.
 func measureGoals(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	root, err := os.MkdirTemp(o.dir, "bench-")
 	if err != nil {
@@ -66,90 +66,128 @@ func measureGoals(ctx context.Context, o options, stdout, stderr io.Writer) erro
 	if root, err = filepath.Abs(root); err != nil {
 		return err
 	}
+	cond, err := newConditions(ctx, o)
+	if err != nil {
+		return err
+	}
 	shell, err := newShell(ctx, root)
 	if err != nil {
 		fmt.Fprintf(stderr, "bench: the command line is left out: %v\n", err)
 	}
-	runs := goalRuns(o)
-	found := make(map[string][]float64) // by key, jobs a second of each round
-	keep := func(key string, value float64) { found[key] = append(found[key], value) }
-	ratio := func(round map[string]float64, name, of, to string) {
-		if round[of] > 0 && round[to] > 0 {
-			keep(name, round[of]/round[to])
-		}
+	if o.postgres == "" {
+		fmt.Fprintln(stderr, "bench: PostgreSQL is left out; -postgres URL names a server for it, of a superuser")
 	}
+	g := goals{options: o, root: root, shell: shell, stderr: stderr, found: make(map[string][]float64)}
 	for n := range o.rounds {
-		round := make(map[string]float64)
-		for i := range runs {
-			g := runs[(i+n*len(runs)/o.rounds)%len(runs)]
-			r := runGoal(ctx, g, o, root)
-			if ctx.Err() != nil {
-				return errors.New("interrupted")
-			}
-			fmt.Fprintf(stderr, "round %d  %-14s %-12s %8.0f jobs/s  %6.2f s  %s\n", n+1, g.key, g.engine, r.JobsPerS,
-				r.Seconds, r.Failure)
-			if r.Failure != "" || r.Left > 0 || r.Duplicates > 0 {
-				continue
-			}
-			round[g.key] = r.JobsPerS
-			keep(g.key, r.JobsPerS)
-			if g.key == "latency" {
-				keep("latency p50", *r.P50)
-			}
-			switch g.key {
-			case "1 x 64":
-				keep("bytes", r.BytesPerJob)
-			case "tables 1 x 64":
-				keep("bytes of tables", r.BytesPerJob)
-			}
+		began := time.Now()
+		if _, err := cond.measure(ctx, o, root); err != nil {
+			return err
 		}
-		if shell != nil {
-			ours, theirs, err := shell.compare(ctx, 20)
-			if err != nil {
+		if err := g.onSQLite(ctx, n); err != nil {
+			return err
+		}
+		if o.postgres != "" {
+			if err := g.onPostgres(ctx, n); err != nil {
 				return err
 			}
-			keep("shell ms", ours*1000)
-			keep("shell", ours/theirs)
 		}
-		ratio(round, "drain", "1 x 64", "bare 1 x 64")
-		ratio(round, "drain bound", "tables 1 x 64", "bare 1 x 64")
-		ratio(round, "procs", "4 x 16", "floor")
-		ratio(round, "slow", "slow 4 x 16", "slow 1 x 64")
-		ratio(round, "batch ratio", "batch", "bare batch")
-		ratio(round, "batch bound", "tables batch", "bare batch")
-		ratio(round, "lanes ratio", "lanes", "1 x 64")
-		ratio(round, "lanes bound", "tables, lanes", "tables 1 x 64")
+		fmt.Fprintf(stderr, "round %d took %s\n", n+1, time.Since(began).Round(time.Second))
 	}
-	return printGoals(stdout, found)
+	out := &printer{w: stdout}
+	g.print(out)
+	if out.err == nil {
+		cond.print(stdout, o)
+	}
+	return out.err
 }
 
-// printGoals prints the medians.
-func printGoals(w io.Writer, found map[string][]float64) error {
-	out := &printer{w: w}
-	at := func(key, format string) string {
-		if len(found[key]) == 0 {
-			return "–"
+// goals is what has been found.
+type goals struct {
+	options
+	root   string
+	shell  *shell // nil: it cannot be measured
+	stderr io.Writer
+	found  map[string][]float64 // by key, the figure of each round
+}
+
+func (g *goals) keep(key string, value float64) { g.found[key] = append(g.found[key], value) }
+
+// onSQLite is a round.
+func (g *goals) onSQLite(ctx context.Context, n int) error {
+	runs := goalRuns(g.options)
+	round := make(map[string]float64) // jobs a second
+	for i := range runs {
+		run := runs[(i+n*len(runs)/g.rounds)%len(runs)]
+		r := runGoal(ctx, run, g.options, g.root)
+		if ctx.Err() != nil {
+			return errInterrupted
 		}
-		return fmt.Sprintf(format, median(found[key]))
+		fmt.Fprintf(g.stderr, "round %d  %-14s %-12s %8.0f jobs/s  %6.2f s  %s\n", n+1, run.key, run.engine, r.JobsPerS,
+			r.Seconds, r.Failure)
+		if !r.whole() {
+			continue
+		}
+		round[run.key] = r.JobsPerS
+		g.keep(run.key, r.JobsPerS)
+		switch run.key {
+		case "latency":
+			g.keep("latency p50", *r.P50)
+		case "1 x 64":
+			g.keep("bytes", r.BytesPerJob)
+		case "tables 1 x 64":
+			g.keep("bytes of tables", r.BytesPerJob)
+		}
 	}
-	rate := func(key string) string { return at(key, "%.0f") }
-	out.f("| SQLite | goal | now | the same by bare SQL on its tables |\n|---|--:|--:|--:|\n")
-	out.f("| drain, 64 workers, ÷ bare SQL that shares transactions (jobs/s) | ≥ 0.75 | %s (%s of %s) | %s (%s) |\n",
-		at("drain", "%.2f"), rate("1 x 64"), rate("bare 1 x 64"), at("drain bound", "%.2f"), rate("tables 1 x 64"))
-	out.f("| drain, 4 processes × 16, × floor | ≥ 7 | %s (%s of %s) | |\n", at("procs", "%.1f"), rate("4 x 16"),
-		rate("floor"))
+	if g.shell != nil {
+		ours, theirs, err := g.shell.compare(ctx, 20)
+		if err != nil {
+			return err
+		}
+		g.keep("shell ms", ours*1000)
+		g.keep("shell", ours/theirs)
+	}
+	for _, ratio := range [][3]string{
+		{"drain", "1 x 64", "bare 1 x 64"}, {"drain bound", "tables 1 x 64", "bare 1 x 64"},
+		{"procs", "4 x 16", "floor"}, {"slow", "slow 4 x 16", "slow 1 x 64"},
+		{"batch ratio", "batch", "bare batch"}, {"batch bound", "tables batch", "bare batch"},
+		{"lanes ratio", "lanes", "1 x 64"}, {"lanes bound", "tables, lanes", "tables 1 x 64"},
+	} {
+		if of, to := round[ratio[1]], round[ratio[2]]; of > 0 && to > 0 {
+			g.keep(ratio[0], of/to)
+		}
+	}
+	return nil
+}
+
+// at returns the median of the rounds; "–": there is none.
+func (g *goals) at(key, format string) string {
+	if len(g.found[key]) == 0 {
+		return "–"
+	}
+	return fmt.Sprintf(format, median(g.found[key]))
+}
+
+// print prints the medians.
+func (g *goals) print(out *printer) {
+	rate := func(key string) string { return g.at(key, "%.0f") }
+	out.f("| | goal | now | bare SQL with the same tables |\n|---|--:|--:|--:|\n")
+	if g.postgres != "" {
+		g.printPostgres(out)
+	}
+	out.f("| SQLite: drain, 64 workers, ÷ bare SQL that shares transactions (jobs/s) | ≥ 0.75 | %s (%s of %s) | %s (%s) |\n",
+		g.at("drain", "%.2f"), rate("1 x 64"), rate("bare 1 x 64"), g.at("drain bound", "%.2f"), rate("tables 1 x 64"))
+	out.f("| drain, 4 × 16, × floor | ≥ 7 | %s (%s of %s) | |\n", g.at("procs", "%.1f"), rate("4 x 16"), rate("floor"))
 	out.f("| on a disk whose syncs take %s more, 4 × 16 ÷ 1 × 64 | ≥ 0.9 | %s (%s of %s) | |\n", slowDiskSync,
-		at("slow", "%.2f"), rate("slow 4 x 16"), rate("slow 1 x 64"))
-	out.f("| from enqueuing to the start in another process, p50 | ≤ 1.5 ms | %s ms | |\n", at("latency p50", "%.2f"))
-	out.f("| batch of 1,000 ÷ bare batch with events | ≥ 0.8 | %s (%s of %s) | %s (%s) |\n", at("batch ratio", "%.2f"),
-		rate("batch"), rate("bare batch"), at("batch bound", "%.2f"), rate("tables batch"))
-	out.f("| bytes a finished job | ≤ 500 | %s | %s |\n", at("bytes", "%.0f"),
-		at("bytes of tables", "%.0f"))
-	out.f("| drain of %d priorities ÷ one | ≥ 0.8 | %s (%s) | %s (%s) |\n", goalLanes, at("lanes ratio", "%.2f"),
-		rate("lanes"), at("lanes bound", "%.2f"), rate("tables, lanes"))
-	out.f("| `jobledger enqueue` ÷ an insert by the `sqlite3` shell | ≤ 1.5 | %s (%s ms) | |\n", at("shell", "%.1f"),
-		at("shell ms", "%.1f"))
-	return out.err
+		g.at("slow", "%.2f"), rate("slow 4 x 16"), rate("slow 1 x 64"))
+	out.f("| from enqueuing to the start in another process, p50 | ≤ 1.5 ms | %s ms | |\n", g.at("latency p50", "%.2f"))
+	out.f("| batch of 1,000 ÷ bare batch with events | ≥ 0.8 | %s (%s of %s) | %s (%s) |\n", g.at("batch ratio", "%.2f"),
+		rate("batch"), rate("bare batch"), g.at("batch bound", "%.2f"), rate("tables batch"))
+	out.f("| bytes a finished job | ≤ 500 | %s | %s |\n", g.at("bytes", "%.0f"), g.at("bytes of tables", "%.0f"))
+	out.f("| drain of %d priorities ÷ one | ≥ 0.8 | %s (%s) | %s (%s) |\n", goalLanes, g.at("lanes ratio", "%.2f"),
+		rate("lanes"), g.at("lanes bound", "%.2f"), rate("tables, lanes"))
+	out.f("| `jobledger enqueue` ÷ an insert by the `sqlite3` shell | ≤ 1.5 | %s (%s ms) | |\n", g.at("shell", "%.1f"),
+		g.at("shell ms", "%.1f"))
+	out.f("\n")
 }
 
 // runGoal runs g once, in a directory of its own.

@@ -50,7 +50,8 @@ func jobledgerPostgresEngine() Engine {
 
 type jobledgerQueue struct {
 	service *commands.Service
-	lanes   int // of the jobs of a batch
+	lanes   int                    // of the jobs of a batch
+	work    func(w *worker.Worker) // sets what its worker does; nil: it only counts
 }
 
 func openJobledger(ctx context.Context, f File) (Queue, error) {
@@ -62,7 +63,7 @@ func openJobledger(ctx context.Context, f File) (Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &jobledgerQueue{&commands.Service{Store: store}, max(1, f.Lanes)}
+	q := &jobledgerQueue{service: &commands.Service{Store: store}, lanes: max(1, f.Lanes)}
 	if f.URL != "" && f.Transacts {
 		return withOutbox(ctx, q, f.URL)
 	}
@@ -86,7 +87,7 @@ func relayedEngine() Engine {
 			if err != nil {
 				return nil, err
 			}
-			return withOutbox(ctx, &jobledgerQueue{&commands.Service{Store: store}, 1}, f.URL)
+			return withOutbox(ctx, &jobledgerQueue{service: &commands.Service{Store: store}, lanes: 1}, f.URL)
 		},
 	}
 }
@@ -192,6 +193,9 @@ func (q *jobledgerQueue) Drain(ctx context.Context, workers int, t *Tally) error
 			t.Ran(job.Payload)
 			return nil, nil
 		}),
+	}
+	if q.work != nil {
+		q.work(w)
 	}
 	stop := context.AfterFunc(ctx, w.Stop)
 	defer stop()

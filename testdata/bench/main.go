@@ -7,8 +7,7 @@
 //	go run . -dir /mnt/disk -sync normal
 //	go run . -postgres postgres://me@host/postgres -engines river-pg,jobledger-pg
 //	go run . -postgres postgres://me@host/postgres -network -rounds 5
-//	go run . -goals -rounds 4
-//	go run . -postgres postgres://me@host/postgres -fleet 100 -delays 2 -syncs 0
+//	go run . -goals -rounds 4 -postgres postgres://me@host/postgres
 //
 // It is a module of its own, so that no other queue enters the product's dependencies.
 //
@@ -36,13 +35,11 @@
 // round trip, which a proxy adds, and on a disk whose syncs take 1 ms more, which the server's commit_delay
 // adds. Both engines drain one right after the other; five rounds take about half an hour.
 //
-// With -goals, a handful of ratios on SQLite is measured instead, each next to what bare SQL reaches that shares
-// transactions as jobledger does, on tables of its own (raw-grouped) and on those of jobledger (raw-schema); on
-// a disk with slow syncs; and from the command line, for which it must run in testdata/bench. A round takes
-// about 40 seconds.
-//
-// With -fleet, so many workers with one slot each work on jobs of 10 s, and of 1 s: which share do they need of
-// the commits that are possible? Each worker has two to four connections.
+// With -goals, the goals of speed are measured instead, and printed as one table: those on SQLite next to what
+// bare SQL reaches that shares transactions as jobledger does, on tables of its own (raw-grouped) and on those
+// of jobledger (raw-schema); on a disk with slow syncs; from the command line, for which it must run in
+// testdata/bench; and, with -postgres, drains divided by River's, a fleet of workers, bytes and connections. A
+// round takes about five minutes, one without a server about 40 seconds.
 //
 // Rounds are interleaved: each round runs everything once, in an order that rotates. Ratios are medians of
 // the ratios within a round; "raw-ledger" with 8 workers is 1.00 (in the batch phase "raw-batch" is), and on
@@ -79,7 +76,6 @@ type options struct {
 	json        bool
 	network     bool
 	goals       bool
-	fleet       int
 	shapes      string
 	delays      string
 	syncs       string
@@ -105,9 +101,6 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	o, err := parse(args, stderr)
 	if err != nil {
 		return err
-	}
-	if o.fleet > 0 {
-		return runFleets(ctx, o, stdout, stderr)
 	}
 	if o.network {
 		return compareOverNetwork(ctx, o, stdout, stderr)
@@ -148,8 +141,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.StringVar(&o.phases, "phases", strings.Join(phaseNames, ","), "phases to run, separated by commas")
 	fs.BoolVar(&o.json, "json", false, "one JSON object a run instead of the report")
 	fs.BoolVar(&o.network, "network", false, "compare drains with River's over a network instead")
-	fs.BoolVar(&o.goals, "goals", false, "measure the goals of speed on SQLite instead")
-	fs.IntVar(&o.fleet, "fleet", 0, "measure so many workers with one slot each instead")
+	fs.BoolVar(&o.goals, "goals", false, "measure the goals of speed instead")
 	fs.StringVar(&o.shapes, "shapes", "", "with -network: processes x workers, separated by commas (default: all)")
 	fs.StringVar(&o.delays, "delays", "0,0.5,2", "with -network: milliseconds added to a round trip")
 	fs.StringVar(&o.syncs, "syncs", "0,1", "with -network: milliseconds added to a sync of the server")

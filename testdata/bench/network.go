@@ -83,34 +83,38 @@ func compareOverNetwork(ctx context.Context, o options, stdout, stderr io.Writer
 	if err != nil {
 		return err
 	}
-	ours, _ := engineNamed("jobledger-pg")
-	river, _ := engineNamed("river-pg")
 	ratios, rates := make(map[string][]float64), make(map[string][]float64)
 	for round := range o.rounds {
 		for _, p := range all {
 			for _, c := range cells {
-				perS := make(map[string]float64)
-				for i := range 2 {
-					c.Engine = []Engine{ours, river}[(i+round)%2]
-					r := runOverNetwork(ctx, c, o, p)
-					if ctx.Err() != nil {
-						return errors.New("interrupted")
-					}
-					fmt.Fprintf(stderr, "round %d  %-32s %-13s %4d × %d  %8.0f jobs/s  %6.2f s  %s\n",
-						round+1, p, r.Engine, r.Procs, r.Workers, r.JobsPerS, r.Seconds, r.Failure)
-					if r.Failure == "" && r.Left == 0 {
-						perS[r.Engine] = r.JobsPerS
-					}
+				ours, rivers := drainBoth(ctx, c, o, p, round, stderr)
+				if ctx.Err() != nil {
+					return errInterrupted
 				}
-				key := fmt.Sprint(p, c.Procs, c.Workers)
-				if perS[ours.Name] > 0 && perS[river.Name] > 0 {
-					ratios[key] = append(ratios[key], perS[ours.Name]/perS[river.Name])
-					rates[key] = append(rates[key], perS[ours.Name])
+				if ours.whole() && rivers.whole() {
+					key := fmt.Sprint(p, c.Procs, c.Workers)
+					ratios[key] = append(ratios[key], ours.JobsPerS/rivers.JobsPerS)
+					rates[key] = append(rates[key], ours.JobsPerS)
 				}
 			}
 		}
 	}
 	return printNetwork(stdout, all, cells, ratios, rates)
+}
+
+// drainBoth runs c with either engine, by turns one or the other first.
+func drainBoth(ctx context.Context, c Cell, o options, p place, round int, stderr io.Writer) (ours, rivers Result) {
+	for i := range 2 {
+		name, to := "jobledger-pg", &ours
+		if (i+round)%2 == 1 {
+			name, to = "river-pg", &rivers
+		}
+		c.Engine, _ = engineNamed(name)
+		*to = runOverNetwork(ctx, c, o, p)
+		fmt.Fprintf(stderr, "round %d  %-32s %-13s %4d × %d  %8.0f jobs/s  %6.2f s  %s\n", round+1, p, name, c.Procs,
+			c.Workers, to.JobsPerS, to.Seconds, to.Failure)
+	}
+	return ours, rivers
 }
 
 // printNetwork prints the medians of the rounds as a Markdown table.
@@ -137,30 +141,34 @@ func runOverNetwork(ctx context.Context, c Cell, o options, p place) (r Result) 
 	r = Result{Phase: c.Phase, Engine: c.Engine.Name, Workers: c.Workers, Procs: c.Procs, Jobs: c.Jobs}
 	limit, cancel := context.WithTimeout(ctx, cellLimit)
 	defer cancel()
-	err := func() (err error) {
-		direct, drop, err := newDatabase(limit, o.postgres, o.sync)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, drop()) }()
-		if p.sync > 0 {
-			if err := slowDisk(limit, direct, p.sync); err != nil {
-				return err
-			}
-		}
-		through, stop, err := delayed(limit, direct, p.delay)
-		if err != nil {
-			return err
-		}
-		defer stop()
-		f := File{Sync: o.sync, New: true, URL: through, Direct: direct}
+	err := inPlace(limit, o, p, func(f File) error {
 		if c.Procs > 1 {
 			return drainInProcesses(limit, c, f, &r)
 		}
 		return drain(limit, c, f, &r)
-	}()
+	})
 	if err != nil {
 		r.Failure = err.Error()
 	}
 	return r
+}
+
+// inPlace calls do with a new database that clients reach over the network of p.
+func inPlace(ctx context.Context, o options, p place, do func(f File) error) (err error) {
+	direct, drop, err := newDatabase(ctx, o.postgres, o.sync)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, drop()) }()
+	if p.sync > 0 {
+		if err := slowDisk(ctx, direct, p.sync); err != nil {
+			return err
+		}
+	}
+	through, stop, err := delayed(ctx, direct, p.delay)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	return do(File{Sync: o.sync, New: true, URL: through, Direct: direct, AsItStands: true})
 }

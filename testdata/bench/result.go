@@ -34,6 +34,9 @@ type Result struct {
 	Failure   string  `json:"failure,omitempty"`
 }
 
+// whole says that the run succeeded, and did each job once.
+func (r Result) whole() bool { return r.Failure == "" && r.Left == 0 && r.Duplicates == 0 }
+
 // setTimes fills in the quantiles of d.
 func (r *Result) setTimes(d []time.Duration) {
 	if len(d) == 0 {

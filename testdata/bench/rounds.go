@@ -14,6 +14,8 @@ import (
 // cellLimit ends a run that does not end by itself.
 const cellLimit = 2 * time.Minute
 
+var errInterrupted = errors.New("interrupted")
+
 // runRounds runs every cell once a round. A cell that fails is a result too; only an interrupt ends the
 // program.
 func runRounds(ctx context.Context, o options, cells []Cell, stdout, stderr io.Writer) (conditions, []Result,
@@ -34,23 +36,15 @@ func runRounds(ctx context.Context, o options, cells []Cell, stdout, stderr io.W
 	var results []Result
 	out := json.NewEncoder(stdout)
 	for round := range o.rounds {
-		rate, err := fsyncRate(root)
+		rate, err := cond.measure(ctx, o, root)
 		if err != nil {
-			return cond, nil, fmt.Errorf("measure fsync: %w", err)
-		}
-		cond.fsyncs = append(cond.fsyncs, rate)
-		if o.postgres != "" {
-			commits, err := commitRate(ctx, o.postgres, o.sync)
-			if err != nil {
-				return cond, nil, fmt.Errorf("measure commits: %w", err)
-			}
-			cond.commits = append(cond.commits, commits)
+			return cond, nil, err
 		}
 		for i := range cells {
 			c := cells[(i+round*len(cells)/o.rounds)%len(cells)] // no engine always runs first
 			r := runCell(ctx, c, o, root)
 			if ctx.Err() != nil {
-				return cond, nil, errors.New("interrupted")
+				return cond, nil, errInterrupted
 			}
 			r.Round, r.FsyncPerS = round+1, rate
 			results = append(results, r)

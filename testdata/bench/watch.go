@@ -21,6 +21,7 @@ type watcher struct {
 	db         *sql.DB
 	unfinished string
 	server     bool
+	compact    bool // frees space before the size is measured
 	every      time.Duration
 	before     int64 // Bytes without a job
 }
@@ -30,7 +31,8 @@ func watch(f File, e Engine) (*watcher, error) {
 		// Its statements are prepared while the tables are empty; they must not stay with what is best then.
 		db, err := openOne("pgx", withOptions(cmp.Or(f.Direct, f.URL), "search_path", "jobledger,public", "enable_seqscan", "off",
 			"max_parallel_workers_per_gather", "0", "application_name", "watcher"))
-		return &watcher{db: db, unfinished: e.Unfinished, server: true, every: askEvery}, err
+		return &watcher{db: db, unfinished: e.Unfinished, server: true, compact: !f.AsItStands,
+			every: askEvery}, err
 	}
 	v := url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(5000)", "query_only(1)"}}
 	db, err := openOne("sqlite", (&url.URL{Scheme: "file", Path: f.Path, RawQuery: v.Encode()}).String())
@@ -49,10 +51,10 @@ func (w *watcher) Left(ctx context.Context) (n int, err error) {
 const userTables = `FROM pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace
 	WHERE c.relkind = 'r' AND s.nspname NOT IN ('pg_catalog', 'information_schema')`
 
-// Compact frees what dead rows take up in a database, so that Bytes says what is kept. A file is left as it
-// is.
+// Compact frees what dead rows take up in a database, so that Bytes says what is kept, unless the run is to
+// leave them. A file is left as it is.
 func (w *watcher) Compact(ctx context.Context) error {
-	if !w.server {
+	if !w.compact {
 		return nil
 	}
 	var names []string

@@ -74,17 +74,55 @@ func divide(ctx context.Context, store *ledger.Store, ids []event.JobID) (ended 
 	return ended, open, err
 }
 
+// Seen is the end of a ledger as a reader knows it.
+type Seen struct {
+	Pos  int64
+	last *event.Event // at Pos; nil: not known
+}
+
+// look compares the ledger, whose last event is at tail, with what was seen, and takes in its end.
+// ErrReplaced says that it lacks what was seen.
+func (s *Seen) look(ctx context.Context, tx *ledger.Tx, tail int64) error {
+	if tail < s.Pos {
+		return fmt.Errorf("%w: it ends with the event %d, and had %d before", ledger.ErrReplaced, tail, s.Pos)
+	}
+	if s.last != nil && tail == s.Pos {
+		return nil
+	}
+	if s.last != nil {
+		now, found, err := tx.EventAt(ctx, s.Pos)
+		if err != nil {
+			return err
+		}
+		if found && !isSame(now, *s.last) { // or it was archived and removed
+			return fmt.Errorf("%w: its event %d is another one than before", ledger.ErrReplaced, s.Pos)
+		}
+	}
+	last, found, err := tx.EventAt(ctx, tail)
+	if err == nil && found {
+		s.Pos, s.last = tail, &last
+	}
+	return err
+}
+
+func isSame(a, b event.Event) bool {
+	return a.At.Equal(b.At) && a.Kind() == b.Kind() && a.Job == b.Job && a.Seq == b.Seq && a.Actor == b.Actor
+}
+
 // Longer waits until the ledger has events after the pos after, and returns the pos of the last one. It
 // returns after itself when ctx ends, or gone reports that the reader of the output went away. It outlasts
-// outages of the server, and returns ErrReplaced if the ledger lacks the event at the pos seen afterwards.
-func Longer(ctx context.Context, store *ledger.Store, after, seen int64, o *Outage,
+// outages of the server, and returns ErrReplaced if the ledger lacks what was seen, as after a failover that
+// lost events.
+func Longer(ctx context.Context, store *ledger.Store, after int64, seen *Seen, o *Outage,
 	gone func() bool) (tail int64, err error) {
 	for tail = after; tail <= after; {
 		if gone() || sleep(ctx, tailPoll) != nil {
 			return after, nil
 		}
 		err := store.Read(ctx, func(tx *ledger.Tx) (err error) {
-			tail, err = tx.Tail(ctx)
+			if tail, err = tx.Tail(ctx); err == nil {
+				err = seen.look(ctx, tx, tail)
+			}
 			return err
 		})
 		switch {
@@ -97,10 +135,6 @@ func Longer(ctx context.Context, store *ledger.Store, after, seen int64, o *Outa
 			tail = after
 		default:
 			o.Over()
-			if tail < seen {
-				return after, fmt.Errorf("%w: it ends with the event %d, and had %d before",
-					ledger.ErrReplaced, tail, seen)
-			}
 		}
 	}
 	return tail, nil

@@ -50,20 +50,50 @@ func TestLongerReturnsTail(t *testing.T) {
 		t.Fatal(err)
 	}
 	there := func() bool { return false }
-	if tail, err := Longer(t.Context(), service.Store, 0, 0, &Outage{}, there); tail != 1 || err != nil {
+	if tail, err := Longer(t.Context(), service.Store, 0, &Seen{}, &Outage{}, there); tail != 1 || err != nil {
 		t.Errorf("got %d, %v, want 1", tail, err)
 	}
 	gone := func() bool { return true }
-	if tail, err := Longer(t.Context(), service.Store, 1, 1, &Outage{}, gone); tail != 1 || err != nil {
+	tail, err := Longer(t.Context(), service.Store, 1, &Seen{Pos: 1}, &Outage{}, gone)
+	if tail != 1 || err != nil {
 		t.Errorf("without a reader: got %d, %v, want 1", tail, err)
 	}
 }
 
+// A ledger lacks what was seen where it is shorter, and where another event has that place, as on a standby
+// that took over without the last events and has gone on.
 func TestLongerFindsALedgerThatLacksEvents(t *testing.T) {
-	store := ledgertest.Open(t)
+	one, other := &commands.Service{Store: ledgertest.Open(t)}, &commands.Service{Store: ledgertest.Open(t)}
+	enqueue := func(service *commands.Service, jobs ...commands.Enqueue) {
+		t.Helper()
+		if _, err := service.Enqueue(t.Context(), "cli:ada@build7", jobs...); err != nil {
+			t.Fatal(err)
+		}
+	}
 	there := func() bool { return false }
-	if _, err := Longer(t.Context(), store, 5, 5, &Outage{}, there); !errors.Is(err, ledger.ErrReplaced) {
-		t.Errorf("got %v, want ErrReplaced", err)
+	longer := func(service *commands.Service, after int64, seen *Seen) error {
+		_, err := Longer(t.Context(), service.Store, after, seen, &Outage{}, there)
+		return err
+	}
+	mail := commands.Enqueue{Queue: "mail"}
+	enqueue(one, mail, mail)
+	enqueue(other, mail)
+	seen := Seen{}
+	if err := longer(one, 0, &seen); err != nil || seen.Pos != 2 {
+		t.Fatalf("seen up to %d: %v", seen.Pos, err)
+	}
+	shorter := seen
+	if err := longer(other, 2, &shorter); !errors.Is(err, ledger.ErrReplaced) {
+		t.Errorf("a shorter one: got %v, want ErrReplaced", err)
+	}
+	enqueue(other, mail, mail)
+	another := seen
+	if err := longer(other, 2, &another); !errors.Is(err, ledger.ErrReplaced) {
+		t.Errorf("one with another event: got %v, want ErrReplaced", err)
+	}
+	enqueue(one, mail)
+	if err := longer(one, 2, &seen); err != nil || seen.Pos != 3 {
+		t.Errorf("the same: seen up to %d: %v", seen.Pos, err)
 	}
 }
 
@@ -88,7 +118,7 @@ func TestOutageIsOutlasted(t *testing.T) {
 		ended <- err
 	}()
 	go func() {
-		tail, err := Longer(t.Context(), service.Store, 1, 1, outage(), func() bool { return false })
+		tail, err := Longer(t.Context(), service.Store, 1, &Seen{Pos: 1}, outage(), func() bool { return false })
 		if err == nil && tail != 2 {
 			err = fmt.Errorf("the tail is %d, want 2", tail)
 		}

@@ -151,7 +151,7 @@ func (l *eventListing) followAfter(ctx context.Context, whole *ledger.Store) err
 func (l *eventListing) follow(ctx context.Context) error {
 	following := cli.UntilSignalled(ctx)
 	outage := &await.Outage{Say: l.Message}
-	seen := int64(0)
+	seen := await.Seen{Pos: l.filter.Until}
 	for {
 		err := l.print(following)
 		if err == nil {
@@ -171,9 +171,8 @@ func (l *eventListing) follow(ctx context.Context) error {
 		if err := l.Flush(); err != nil {
 			return err
 		}
-		seen = max(seen, l.filter.Until)
 		l.filter.After = max(l.filter.After, l.filter.Until)
-		l.filter.Until, err = await.Longer(following, l.Store, l.filter.After, seen, outage, terminal.ReaderGone)
+		l.filter.Until, err = await.Longer(following, l.Store, l.filter.After, &seen, outage, terminal.ReaderGone)
 		if err != nil || l.filter.Until <= l.filter.After { // interrupted, or its reader is gone
 			return err
 		}
