@@ -163,6 +163,11 @@ func TestTagsOfJob(t *testing.T) {
 		zipped != strings.TrimSuffix(first, `"`)+`-gzip"` || !strings.HasPrefix(then, "W/") {
 		t.Errorf("tags %s, without bodies %s, compressed %s, of the past %s", first, hidden, zipped, then)
 	}
+	// A time would be too coarse: see docs/http.md.
+	if by, _ := ask("GET", resource, token, "If-Modified-Since", "Fri, 31 Dec 9999 00:00:00 GMT"); by.
+		StatusCode != http.StatusOK || by.Header.Get("Last-Modified") != "" {
+		t.Errorf("by a time: %s, %s", by.Status, by.Header.Get("Last-Modified"))
+	}
 	for _, c := range []struct {
 		verb, match string
 		want        int

@@ -122,21 +122,22 @@ func TestServeAnswersAsTheVerbs(t *testing.T) {
 	id := string(made[0].Job.ID)
 	ask, get := serveOn(t, s.Store, noon)
 	for path, words := range map[string]string{
-		"/status":                 "status",
-		"/queues":                 "queues",
-		"/queues?at=pos:3":        "queues --as-of pos:3",
-		"/jobs?queue=mail":        "list -q mail",
-		"/jobs?at=pos:2":          "list --as-of pos:2",
-		"/jobs/" + id:             "show " + id,
-		"/jobs/" + id + "/why":    "why " + id,
-		"/jobs/" + id[:25]:        "show " + id[:25],
-		"/events?kind=enqueued":   "events --kind enqueued",
-		"/events?last=2":          "events --last 2",
-		"/jobs/" + id + "/events": "history " + id,
-		"/events/3":               "events --after 2 --limit 1",
-		"/queues/mail":            "status",
-		"/export":                 "export --no-bodies",
-		"/export?bodies=true":     "export",
+		"/status":                           "status",
+		"/queues":                           "queues",
+		"/queues?at=pos:3":                  "queues --as-of pos:3",
+		"/jobs?queue=mail":                  "list -q mail",
+		"/jobs?at=pos:2":                    "list --as-of pos:2",
+		"/jobs/" + id:                       "show " + id,
+		"/jobs/" + id + "/why":              "why " + id,
+		"/jobs/" + id[:25]:                  "show " + id[:25],
+		"/events?kind=enqueued":             "events --kind enqueued",
+		"/events?last=2":                    "events --last 2",
+		"/jobs/" + id + "/events":           "history " + id,
+		"/events/3":                         "events --after 2 --limit 1",
+		"/queues/mail":                      "status",
+		"/export":                           "export --no-bodies",
+		"/diff?from=pos:1&to=pos:5&limit=1": "diff --from pos:1 --to pos:5 --limit 1",
+		"/export?bodies=true":               "export",
 	} {
 		var want bytes.Buffer
 		if err := ask(t.Context(), &want, append([]string{"--json"}, strings.Fields(words)...)); err != nil {
@@ -171,7 +172,8 @@ func TestServeAnswersAsTheVerbs(t *testing.T) {
 		"/lanes?queue=a+b":                 {400, cli.ExitUsage},
 		"/series?queue=a+b":                {400, cli.ExitUsage},
 		"/failures?queue=a+b":              {400, cli.ExitUsage},
-		"/diff?from=pos:1&queue=a+b":       {400, cli.ExitUsage},
+		"/depth?queue=a+b":                 {400, cli.ExitUsage},
+		"/diff?from=pos:1&worker=w":        {400, -1},
 		"/events/stream?queue=a+b":         {400, cli.ExitUsage},
 		"/nothing":                         {404, -1},
 		"/workers":                         {200, -1}, // none: an empty list

@@ -25,7 +25,8 @@ type Worker struct {
 	Command *Command // runs a program that does the work
 
 	// Process is this process, as the ledger names it. Defaults: Host and PID of this process, a new ULID as
-	// Boot, and HOST-PID as Name. A Name that outlives the process makes a worker's history easier to read.
+	// Boot, and HOST-PID as Name. A Name that outlives the process makes a worker's history easier to read. A
+	// server takes only a ULID as Boot.
 	Process event.Worker
 
 	// Also is called at the end of each sweep: see commands.Sweeper. nil: nothing.

@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -354,5 +355,87 @@ func TestClientCertificateFilesAreChecked(t *testing.T) {
 	}
 	if _, err := door.LoadClientCA(writeText(t, t.TempDir(), "ca.pem", "x"), t.Logf); err == nil {
 		t.Error("a file without certificates is taken")
+	}
+}
+
+// The document names the credentials that each operation takes, certificates among them: it takes each of
+// these, with all scopes, and no other. A server without --client-ca does not name them.
+func TestDocumentHasTheCredentials(t *testing.T) {
+	t.Parallel()
+	ca := newAuthority(t)
+	s, _ := serveCertified(t, ca.file)
+	token := s.create("all", []string{"*"}, access.Scopes...)
+	cookie, _ := s.login()
+	plain, certified := with(""), with(ca.sign("all", nil))
+	defer plain.CloseIdleConnections()
+	defer certified.CloseIdleConnections()
+	status, text := s.askOver(certified, api.Root+"/openapi.json")
+	var d struct {
+		document
+		Security   []map[string]any
+		Components struct {
+			SecuritySchemes map[string]struct{ Type string }
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &d); status != http.StatusOK || err != nil {
+		t.Fatal(status, err)
+	}
+	types := map[string]string{"session": "apiKey", "token": "http", "certificate": "mutualTLS"}
+	for name, want := range types {
+		if got := d.Components.SecuritySchemes[name].Type; got != want {
+			t.Errorf("%s is of the type %q, want %q", name, got, want)
+		}
+	}
+	asked := 0
+	for path, operations := range d.Paths {
+		address := strings.NewReplacer("{job}", string(s.job), "{queue}", "mail", "{pos}", "1", "{attempt}", "1",
+			"{stream}", "out", "{token}", "01KDXYZAF8000000000000000A", "{boot}", "01KDXYZAF8000000000000000B").
+			Replace(path)
+		for method, operation := range operations {
+			schemes := d.Security
+			if operation.Security != nil {
+				schemes = *operation.Security
+			}
+			if len(schemes) == 0 {
+				continue // it needs none
+			}
+			if strings.HasSuffix(path, "/stream") {
+				method = "head" // the answer to GET has no end
+			}
+			documented := make(map[string]bool)
+			for _, scheme := range schemes {
+				for name := range scheme {
+					documented[name] = true
+				}
+			}
+			for name, header := range map[string][]string{"session": {"Cookie", cookie}, "certificate": nil,
+				"token": {"Authorization", token}} {
+				transport := plain
+				if name == "certificate" {
+					transport = certified
+				}
+				s.client.Transport = transport
+				answer, body := s.do(strings.ToUpper(method), address, nil, header...)
+				let := answer.StatusCode != http.StatusUnauthorized && answer.StatusCode != http.StatusForbidden
+				if let != documented[name] {
+					t.Errorf("%s %s with a %s: %s %s, in the document: %t", method, path, name, answer.Status, body,
+						documented[name])
+				}
+				asked++
+			}
+		}
+	}
+	if asked < 100 {
+		t.Errorf("%d requests", asked)
+	}
+	other := serve(t, "127.0.0.1:0")
+	_, text = other.do("GET", api.Root+"/openapi.json", nil, "Authorization", other.create("r", []string{"*"},
+		access.Read))
+	var without map[string]any
+	if err := json.Unmarshal([]byte(text), &without); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(text, "certificate") || !strings.Contains(text, `"security": [{"token": []}]`) {
+		t.Error("a server without --client-ca has certificates in its document")
 	}
 }

@@ -73,6 +73,7 @@ func TestRequestsOfProducersAndWorkersAreChecked(t *testing.T) {
 	deep := strings.Repeat(`{"a":`, 40) + "1" + strings.Repeat("}", 40)
 	claim := `{"queues":["mail"],"worker":"w","boot":"b","tokens":["01KDXYZAF8000000000000000A"]`
 	outcome := fmt.Sprintf("/jobs/%s/claims/x", s.job)
+	const boot = "/workers/01KDXYZAF8000000000000B001"
 	tokens := strings.Repeat(`"01KDXYZAF8000000000000000A",`, work.MaxTokens)
 	ended := strings.Repeat(`{"job":"x","token":"y","outcome":"succeeded"},`, work.MaxOps)
 	alive := strings.Repeat(`{"job":"x","token":"y"},`, work.MaxOps)
@@ -142,10 +143,13 @@ func TestRequestsOfProducersAndWorkersAreChecked(t *testing.T) {
 			"no_job"},
 		{"POST", "/heartbeats", jsonKind, `{"boot":"b","lease":9,"claims":[{"job":"x","token":""}]}`, token, 400,
 			"usage"},
-		{"PUT", "/workers/b", jsonKind, `{"worker":"w"}`, token, 400, "usage"},
-		{"PUT", "/workers/b", jsonKind, `{"worker":"w","boot":"c","queues":["mail"]}`, token, 400, "usage"},
-		{"PUT", "/workers/b", jsonKind, `{"worker":"w","queues":["other"]}`, mail, 403, "forbidden"},
-		{"DELETE", "/workers/never", "", "", token, 204, ""},
+		{"PUT", boot, jsonKind, `{"worker":"w"}`, token, 400, "usage"},
+		{"PUT", boot, jsonKind, `{"worker":"w","boot":"c","queues":["mail"]}`, token, 400, "usage"},
+		{"PUT", boot, jsonKind, `{"worker":"w","queues":["other"]}`, mail, 403, "forbidden"},
+		{"PUT", "/workers/b", jsonKind, `{"worker":"w","queues":["mail"]}`, token, 400, "usage"},
+		{"PUT", strings.ToLower(boot), jsonKind, `{"worker":"w","queues":["mail"]}`, token, 400, "usage"},
+		{"DELETE", boot, "", "", token, 204, ""},
+		{"DELETE", "/workers/never", "", "", token, 400, "usage"},
 		{"DELETE", "/jobs", "", "", token, 405, "method"},
 	} {
 		status, text := s.post(c.method, c.path, c.kind, c.body, "Authorization", c.token)
@@ -250,7 +254,7 @@ func TestRemoteIsLikeAService(t *testing.T) {
 	if got, err := c.Enqueue(ctx, "", many...); err != nil || len(got) != 1500 {
 		t.Errorf("many: %d, %v", len(got), err)
 	}
-	w := event.Worker{Name: "w", Boot: "b", Host: "h", PID: 7}
+	w := event.Worker{Name: "w", Boot: "01KDXYZAF8000000000000B001", Host: "h", PID: 7}
 	if err := c.WorkerStarted(ctx, w, []string{"mail", "many"}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +288,7 @@ func TestRemoteIsLikeAService(t *testing.T) {
 		len(more) != 3 {
 		t.Fatalf("turn: %+v, %d jobs, %v", results, len(more), err)
 	}
-	held, err := c.Held(ctx, "b")
+	held, err := c.Held(ctx, w.Boot)
 	if err != nil || len(held) != 3 {
 		t.Errorf("held: %d, %v", len(held), err)
 	}

@@ -92,6 +92,9 @@ type Resource struct {
 	form   form
 }
 
+// lists are the parameters that may be repeated.
+var lists = map[string][]string{"list": {"queue", "state", "tag"}, "events": {"kind"}}
+
 // form is how a resource is answered.
 type form int
 
@@ -228,11 +231,15 @@ func (res Resource) Words(query url.Values, job string) (words []string, limit i
 		values := query[name]
 		params += len(values)
 		switch {
+		case len(res.Params) == 0:
+			return nil, 0, bad("there are no parameters")
 		case !slices.Contains(res.Params, name):
 			return nil, 0, bad("there is no parameter %.40q here; there are: %s", name,
 				strings.Join(res.Params, ", "))
 		case params > maxParams:
 			return nil, 0, bad("more than %d parameters", maxParams)
+		case len(values) > 1 && !slices.Contains(lists[res.verb], name):
+			return nil, 0, bad("%s is given too often", name)
 		case name == "limit":
 			continue
 		}

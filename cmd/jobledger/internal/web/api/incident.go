@@ -24,6 +24,9 @@ var IncidentParams = []string{"from", "to", "bodies", "window_only"}
 // incident sends the folder that the verb incident writes, as a zip file.
 func (a *API) incident(w http.ResponseWriter, r *http.Request) error {
 	query, err := QueryOf(r)
+	if err == nil {
+		err = CheckParams(query, IncidentParams)
+	}
 	if err != nil {
 		return err
 	}
@@ -37,11 +40,6 @@ func (a *API) incident(w http.ResponseWriter, r *http.Request) error {
 	}
 	if given["bodies"] && !MaySeeBodies(r.Context()) {
 		return door.Refusal(http.StatusForbidden, "forbidden", "this credential has no right to payloads")
-	}
-	for name := range query {
-		if name != "from" && name != "to" {
-			return door.Refusal(http.StatusBadRequest, "usage", "the parameters are from, to, bodies and window_only")
-		}
 	}
 	window, err := a.window(r, query)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"time"
 
@@ -26,8 +25,13 @@ const (
 	maxClaims   = 50_000 // of lanes that nothing is joined in
 )
 
-// SpanParams are the parameters of a window of the ledger.
-var SpanParams = []string{"at", "from", "to", "queue", "worker", "px"}
+// Parameters of a window of the ledger: those of lanes, and those of what else is about a window.
+var (
+	LaneParams    = []string{"at", "from", "to", "queue", "worker", "px"}
+	FailureParams = []string{"at", "from", "to", "queue", "worker"}
+	SeriesParams  = []string{"at", "from", "to", "queue"}
+	DiffParams    = []string{"at", "from", "to", "limit"}
+)
 
 // Moment returns the moment that value names, the value of the parameter name, as --as-of is read.
 func (a *API) Moment(ctx context.Context, tx *ledger.Tx, name, value string) (projection.Moment, error) {
@@ -38,15 +42,10 @@ func (a *API) Moment(ctx context.Context, tx *ledger.Tx, name, value string) (pr
 	return (&cli.Program{Now: a.Now}).MomentAt(ctx, name, tx, when)
 }
 
-// Span returns the window that query names. Without to it ends at the moment at, or now; where the last
-// claim ended long before that, soon after it. Without from it begins six hours before its end.
+// Span returns the window that query names, whose parameters were checked. Without to it ends at the moment
+// at, or now; where the last claim ended long before that, soon after it. Without from it begins six hours
+// before its end.
 func (a *API) Span(ctx context.Context, tx *ledger.Tx, query url.Values) (s history.Span, err error) {
-	for name, values := range query {
-		if !slices.Contains(SpanParams, name) || len(values) > 1 {
-			return s, door.Refusal(http.StatusBadRequest, "usage",
-				"the parameters are at, from, to, queue, worker and px, each once")
-		}
-	}
 	if err := checkQueue(query); err != nil {
 		return s, err
 	}
@@ -81,7 +80,7 @@ func (a *API) Span(ctx context.Context, tx *ledger.Tx, query url.Values) (s hist
 	} else {
 		s.From, err = projection.AtTime(ctx, tx, s.To.At.Add(-defaultSpan))
 	}
-	if err == nil && !s.From.At.Before(s.To.At) {
+	if err == nil && (s.From.At.After(s.To.At) || s.From.At.Equal(s.To.At) && s.From.Pos >= s.To.Pos) {
 		err = door.Refusal(http.StatusBadRequest, "usage", "from is before to")
 	}
 	return s, err
@@ -106,6 +105,9 @@ func lastClaims(ctx context.Context, tx *ledger.Tx, m projection.Moment) (projec
 // lanes sends the claims of a window by worker.
 func (a *API) lanes(w http.ResponseWriter, r *http.Request) error {
 	query, err := QueryOf(r)
+	if err == nil {
+		err = CheckParams(query, LaneParams)
+	}
 	if err != nil {
 		return err
 	}
@@ -147,6 +149,9 @@ func sendJSON(w http.ResponseWriter, pos int64, value any) error {
 
 // eventAt leads to the page of the event at a position.
 func (a *API) eventAt(w http.ResponseWriter, r *http.Request) error {
+	if _, err := ReadParams(r, nil); err != nil {
+		return err
+	}
 	pos, err := strconv.ParseInt(r.PathValue("pos"), 10, 64)
 	if err != nil || pos < 1 {
 		return door.Refusal(http.StatusBadRequest, "usage", "the address of an event is /events/POS")

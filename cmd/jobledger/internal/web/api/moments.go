@@ -1,11 +1,8 @@
 package api
 
 import (
-	"fmt"
 	"net/http"
-	"strconv"
 
-	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/ledger"
 )
@@ -15,18 +12,13 @@ const MomentColumns = 250
 
 // moments sends where in the ledger something went wrong.
 func (a *API) moments(w http.ResponseWriter, r *http.Request) error {
-	query, err := QueryOf(r)
+	query, err := ReadParams(r, []string{"px"})
 	if err != nil {
 		return err
 	}
-	px := MomentColumns
-	for name, values := range query {
-		n, err := strconv.Atoi(values[0])
-		if name != "px" || len(values) > 1 || err != nil || n < 1 || n > maxColumns {
-			return door.Refusal(http.StatusBadRequest, "usage",
-				fmt.Sprintf("the only parameter is px, a number from 1 to %d", maxColumns))
-		}
-		px = n
+	px, err := WholeParam(query, "px", MomentColumns, 1, maxColumns)
+	if err != nil {
+		return err
 	}
 	var tail int64
 	err = a.Store.Read(r.Context(), func(tx *ledger.Tx) error {

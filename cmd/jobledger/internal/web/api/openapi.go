@@ -4,20 +4,34 @@ import (
 	"bytes"
 	_ "embed" // for the document
 	"net/http"
+	"regexp"
+	"sync"
 
 	"jobledger/cmd/jobledger/internal/web/door"
 )
 
-// Document is the description of the API as OpenAPI 3.1.
+// Document is the description of the API as OpenAPI 3.1, of a server that takes certificates of clients.
 //
 //go:embed openapi.json
 var Document []byte
 
-func (a *API) openAPI(w http.ResponseWriter, _ *http.Request) error {
+// withoutCertificates is Document as a server has it that takes no certificates of clients.
+var withoutCertificates = sync.OnceValue(func() []byte {
+	text := bytes.ReplaceAll(Document, []byte(`, {"certificate": []}`), nil)
+	return regexp.MustCompile(`,\n *"certificate": {.*}\n`).ReplaceAll(text, []byte("\n"))
+})
+
+func (a *API) openAPI(w http.ResponseWriter, r *http.Request) error {
+	if _, err := ReadParams(r, nil); err != nil {
+		return err
+	}
 	w.Header().Set("Content-Type", "application/json")
 	document := Document
+	if a.Door.ClientCA == nil {
+		document = withoutCertificates()
+	}
 	if prefix := a.Door.Prefix.Path; prefix != "" { // the paths of the document begin there
-		rest, _ := bytes.CutPrefix(Document, []byte("{"))
+		rest, _ := bytes.CutPrefix(document, []byte("{"))
 		document = append([]byte(`{"servers": [{"url": "`+prefix+`"}],`), rest...)
 	}
 	return door.Send(w, document)

@@ -27,9 +27,8 @@ func TestOpenAPIHasTheRoutes(t *testing.T) {
 		Root + "/incident": IncidentParams}
 	want[Root+"/attempts"], want[Root+"/jobs/{job}/attempts"] = AttemptParams, JobAttemptParams
 	want[Root+"/queues/{queue}"], want[Root+"/depth"] = []string{"at"}, DepthParams
-	for _, path := range []string{"/lanes", "/series", "/failures", "/diff"} {
-		want[Root+path] = SpanParams
-	}
+	want[Root+"/lanes"], want[Root+"/failures"] = LaneParams, FailureParams
+	want[Root+"/series"], want[Root+"/diff"] = SeriesParams, DiffParams
 	for _, res := range Resources {
 		want[Root+res.Path] = res.Params
 	}

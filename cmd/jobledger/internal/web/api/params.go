@@ -14,26 +14,39 @@ import (
 	"jobledger/cmd/jobledger/internal/web/door"
 )
 
-// ReadParams returns the parameters of r. They are those of params, each once but for many.
+// ReadParams returns the parameters of r. They are those of params, each once but for many, and none is
+// empty.
 func ReadParams(r *http.Request, params []string, many ...string) (url.Values, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return nil, ErrQuery
 	}
+	if err := CheckParams(query, params, many...); err != nil {
+		return nil, err
+	}
 	for _, name := range SortedNames(query) {
-		switch {
-		case len(params) == 0:
-			return nil, door.Refusal(http.StatusBadRequest, "usage", "there are no parameters")
-		case !slices.Contains(params, name):
-			return nil, door.Refusal(http.StatusBadRequest, "usage", fmt.Sprintf(
-				"there is no parameter %.40q here; there are: %s", name, strings.Join(params, ", ")))
-		case len(query[name]) > 1 && !slices.Contains(many, name), len(query[name]) > maxParams:
-			return nil, door.Refusal(http.StatusBadRequest, "usage", name+" is given too often")
-		case query.Get(name) == "":
+		if query.Get(name) == "" {
 			return nil, door.Refusal(http.StatusBadRequest, "usage", name+" is empty")
 		}
 	}
 	return query, nil
+}
+
+// CheckParams returns an error, which names params, unless query has no other parameters than those, each
+// once but for many. What an address asks for is done or refused, and never ignored.
+func CheckParams(query url.Values, params []string, many ...string) error {
+	for _, name := range SortedNames(query) {
+		switch {
+		case len(params) == 0:
+			return door.Refusal(http.StatusBadRequest, "usage", "there are no parameters")
+		case !slices.Contains(params, name):
+			return door.Refusal(http.StatusBadRequest, "usage", fmt.Sprintf(
+				"there is no parameter %.40q here; there are: %s", name, strings.Join(params, ", ")))
+		case len(query[name]) > 1 && !slices.Contains(many, name), len(query[name]) > maxParams:
+			return door.Refusal(http.StatusBadRequest, "usage", name+" is given too often")
+		}
+	}
+	return nil
 }
 
 // WholeParam returns the number that a parameter has, from least to most.

@@ -16,10 +16,11 @@ func (a *API) pictureRoutes() []door.Route {
 	return []door.Route{
 		{Pattern: "GET " + Root + "/lanes", Needs: door.Read, Long: true, Handle: a.lanes},
 		{Pattern: "GET " + Root + "/moments", Needs: door.Read, Handle: a.moments},
-		{Pattern: "GET " + Root + "/series", Needs: door.Read, Long: true, Handle: a.spanned(readSeries)},
+		{Pattern: "GET " + Root + "/series", Needs: door.Read, Long: true,
+			Handle: a.spanned(SeriesParams, readSeries)},
 		{Pattern: "GET " + Root + "/depth", Needs: door.Read, Long: true, Handle: a.depth},
-		{Pattern: "GET " + Root + "/failures", Needs: door.Read, Handle: a.spanned(readFailures)},
-		{Pattern: "GET " + Root + "/diff", Needs: door.Read, Handle: a.spanned(readDiff)},
+		{Pattern: "GET " + Root + "/failures", Needs: door.Read, Handle: a.spanned(FailureParams, readFailures)},
+		{Pattern: "GET " + Root + "/diff", Needs: door.Read, Handle: a.spanned(DiffParams, readDiff)},
 		{Pattern: "GET " + Root + "/integrity", Needs: door.Read, Handle: a.integrity},
 		{Pattern: "POST " + Root + "/integrity/checks", Needs: door.Read | door.Operate, Handle: a.checkAll},
 		{Pattern: "GET " + Root + "/incident", Needs: door.Read, Long: true, Handle: a.incident},
@@ -27,11 +28,14 @@ func (a *API) pictureRoutes() []door.Route {
 	}
 }
 
-// spanned answers with what read returns of the window that the query names.
-func (a *API) spanned(read func(r *http.Request, tx *ledger.Tx, s history.Span) (any, error)) func(
-	http.ResponseWriter, *http.Request) error {
+// spanned answers with what read returns of the window that the query names, which has only params.
+func (a *API) spanned(params []string, read func(r *http.Request, tx *ledger.Tx, s history.Span) (any, error)) (
+	handle func(http.ResponseWriter, *http.Request) error) {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		query, err := QueryOf(r)
+		if err == nil {
+			err = CheckParams(query, params)
+		}
 		if err != nil {
 			return err
 		}
@@ -69,13 +73,20 @@ func (a *API) depth(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return a.spanned(func(r *http.Request, tx *ledger.Tx, s history.Span) (any, error) {
+	return a.spanned(DepthParams, func(r *http.Request, tx *ledger.Tx, s history.Span) (any, error) {
 		return history.ReadDepth(r.Context(), tx, s)
 	})(w, r)
 }
 
+// diffJobs is how many jobs of each cell a diff names, unless limit says another number.
+const diffJobs = 5
+
 func readDiff(r *http.Request, tx *ledger.Tx, s history.Span) (any, error) {
-	d, err := status.Compare(r.Context(), tx, s.From, s.To, 5)
+	limit, err := WholeParam(r.URL.Query(), "limit", diffJobs, 0, maxLimit)
+	if err != nil {
+		return nil, err
+	}
+	d, err := status.Compare(r.Context(), tx, s.From, s.To, limit)
 	return layout.NewDiffJSON(s.From, s.To, d), err
 }
 

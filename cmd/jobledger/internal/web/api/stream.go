@@ -86,14 +86,11 @@ func (o *stream) begin(ctx context.Context, r *http.Request) (first string, err 
 	if err == nil {
 		err = o.Within(r, query)
 	}
+	if err == nil {
+		err = CheckParams(query, StreamParams, "kind")
+	}
 	if err != nil {
 		return "", err
-	}
-	for name, values := range query {
-		if !slices.Contains(StreamParams, name) || len(values) > 1 && name != "kind" || len(values) > maxParams {
-			return "", door.Refusal(http.StatusBadRequest, "usage",
-				"the parameters are after, kind, queue, job, worker and actor, each once but for kind")
-		}
 	}
 	if err := checkQueue(query); err != nil {
 		return "", err

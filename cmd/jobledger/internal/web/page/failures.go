@@ -70,7 +70,13 @@ func (p *Pages) failuresPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	shown.set(p, query, span)
 	shown.Command = commandOf([]string{"report", "failures", "--from=" + shown.From, "--to=" + shown.To})
-	shown.API = "/api/v1/failures?" + url.Values{"from": {shown.From}, "to": {shown.To}}.Encode()
+	between := url.Values{"from": {shown.From}, "to": {shown.To}}
+	for _, name := range []string{"queue", "worker"} {
+		if query.Has(name) {
+			between.Set(name, query.Get(name))
+		}
+	}
+	shown.API = "/api/v1/failures?" + between.Encode()
 	shown.SQL = fmt.Sprintf("SELECT kind, count(*), count(DISTINCT job) FROM history WHERE kind IN ('failed', "+
 		"'reclaimed') AND pos > %d AND pos <= %d GROUP BY kind", span.From.Pos, span.To.Pos)
 	return p.render(w, "failures", shown)

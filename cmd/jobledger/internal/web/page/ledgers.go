@@ -8,7 +8,6 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/cmd/jobledger/internal/web/api"
-	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/ledger"
 	"jobledger/projection/status"
@@ -39,9 +38,6 @@ type ledgerView struct {
 
 // ledgersPage shows all ledgers of this process. What each shows needs a login there.
 func (p *Pages) ledgersPage(w http.ResponseWriter, r *http.Request) error {
-	if r.URL.RawQuery != "" {
-		return door.Refusal(http.StatusBadRequest, "usage", "this page has no parameters")
-	}
 	shown := ledgersView{frame: p.emptyFrame(r, "Ledgers")}
 	now := p.Now()
 	for _, l := range p.Ledgers {

@@ -59,6 +59,9 @@ func (p *Pages) Routes() []door.Route {
 	}
 	for i := range routes {
 		routes[i].Page = true
+		if params, ok := paramsOf[routes[i].Pattern]; ok {
+			routes[i].Handle = taking(params, routes[i].Handle)
+		}
 	}
 	return append(append(routes, p.actRoutes()...),
 		door.Route{Pattern: "GET /assets/{name}", Handle: p.asset},
@@ -66,6 +69,29 @@ func (p *Pages) Routes() []door.Route {
 		door.Route{Pattern: "/", Needs: door.Read, Handle: func(http.ResponseWriter, *http.Request) error {
 			return door.Refusal(http.StatusNotFound, "no_resource", "there is nothing at this address")
 		}})
+}
+
+// paramsOf are the parameters of pages, each once. Those that are not here have the parameters of a resource
+// of the API, or of none.
+var paramsOf = map[string][]string{"GET /login": nil, "GET /{$}": {"at"}, "GET /ledgers": nil,
+	"GET /lanes": api.FailureParams, "GET /failures": api.FailureParams, "GET /workers": {"at", "all"},
+	"GET /workers/{worker}": {"at", "from", "to"}, "GET /queues/{queue}": {"at", "from", "to"},
+	"GET /diff": {"at", "from", "to"}, "GET /incident": {"at", "from", "to"}, "GET /integrity": {"at"},
+	"GET /jobs/{job}": {"at"}, "GET /tail": {"kind", "queue", "job", "worker", "actor"}}
+
+// taking refuses requests with other parameters than params.
+func taking(params []string, handle func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter,
+	*http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		query, err := api.QueryOf(r)
+		if err == nil {
+			err = api.CheckParams(query, params, "kind")
+		}
+		if err != nil {
+			return err
+		}
+		return handle(w, r)
+	}
 }
 
 //go:embed templates/*.html

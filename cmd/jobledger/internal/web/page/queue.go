@@ -14,6 +14,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/chart"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/history"
+	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -46,11 +47,12 @@ type queueMarkView struct{ Kind, At, Text string }
 func (p *Pages) queuePage(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("queue")
 	shown := queueView{Name: name, Operates: door.CallerOf(r.Context()).Has(door.Operate)}
-	values := r.URL.Query()
-	values.Set("queue", name)
-	r.URL.RawQuery = values.Encode()
+	if err := commands.CheckQueue(name); err != nil {
+		return err
+	}
 	var known bool
 	read := func(tx *ledger.Tx, s history.Span) (err error) {
+		s.Queue = name
 		known, err = p.readQueue(r, tx, s, &shown)
 		return err
 	}
@@ -61,7 +63,6 @@ func (p *Pages) queuePage(w http.ResponseWriter, r *http.Request) error {
 	if !known {
 		return errNoQueue
 	}
-	query.Del("queue")
 	shown.set(p, query, span)
 	for i := range shown.Nav {
 		shown.Nav[i].Current = shown.Nav[i].Name == "Overview"

@@ -12,7 +12,6 @@ import (
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/api"
-	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -44,13 +43,11 @@ func (p *Pages) workersPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	for name := range query {
-		if name != "at" && name != "all" {
-			return door.Refusal(http.StatusBadRequest, "usage", "the parameters of this page are at and all")
-		}
+	all, err := api.SwitchParam(query, "all")
+	if err != nil {
+		return err
 	}
 	var shown workersView
-	all := query.Has("all")
 	err = p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
 		m, err := p.momentOf(r, query, tx)
 		if err != nil {
@@ -150,11 +147,8 @@ type oneWorkerView struct {
 func (p *Pages) workerPage(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("worker")
 	shown := oneWorkerView{Name: name}
-	values := r.URL.Query()
-	values.Set("worker", name)
-	r.URL.RawQuery = values.Encode()
 	query, span, err := p.readSpan(r, name, &shown.frame, func(tx *ledger.Tx, s history.Span) (err error) {
-		s.Columns = 1200
+		s.Columns, s.Worker = 1200, name
 		if shown.Lanes, err = history.ReadLanes(r.Context(), tx, s); err != nil {
 			return err
 		}
@@ -191,7 +185,6 @@ func (p *Pages) workerPage(w http.ResponseWriter, r *http.Request) error {
 	if len(shown.Lanes.Lanes) == 0 && len(query["from"]) == 0 {
 		shown.Window = ""
 	}
-	query.Del("worker")
 	shown.set(p, query, span)
 	shown.Source = "/api/v1/lanes?" + url.Values{"from": {shown.From}, "to": {shown.To},
 		"worker": {name}}.Encode()

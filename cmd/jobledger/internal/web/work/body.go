@@ -6,6 +6,8 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 
 	"jobledger/commands/remote/wire"
 )
@@ -34,8 +36,11 @@ func kindOf(r *http.Request, of ...string) (string, error) {
 	return "", refusal(http.StatusUnsupportedMediaType, "media_type", "the body must be "+of[0])
 }
 
-// read reads a body of JSON into v.
+// read reads a body of JSON into v, of a request without parameters.
 func read(w http.ResponseWriter, r *http.Request, most int64, v any) error {
+	if _, err := query(r); err != nil {
+		return err
+	}
 	if _, err := kindOf(r, "application/json"); err != nil {
 		return err
 	}
@@ -54,13 +59,14 @@ func query(r *http.Request, names ...string) (url.Values, error) {
 	}
 	n := 0
 	for name, given := range values {
-		known := false
-		for _, one := range names {
-			known = known || one == name
+		if n += len(given); slices.Contains(names, name) && n <= 64 {
+			continue
 		}
-		if n += len(given); !known || n > 64 {
-			return nil, refusal(http.StatusBadRequest, "usage", "an unknown parameter, or more than 64")
+		allowed := "there are no parameters"
+		if len(names) > 0 {
+			allowed = "the parameters are " + strings.Join(names, ", ") + ", and at most 64"
 		}
+		return nil, refusal(http.StatusBadRequest, "usage", allowed)
 	}
 	return values, nil
 }

@@ -2,8 +2,11 @@ package work
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
+
+	"github.com/oklog/ulid/v2"
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/web/access"
@@ -20,7 +23,10 @@ func (m *Room) comes(w http.ResponseWriter, r *http.Request, c Caller) error {
 	if err := read(w, r, MaxOne, &asked); err != nil {
 		return err
 	}
-	boot := r.PathValue("boot")
+	boot, err := bootOf(r)
+	if err != nil {
+		return err
+	}
 	if asked.Boot != "" && asked.Boot != boot {
 		return cli.Usagef("the body names another process than the address")
 	}
@@ -54,7 +60,7 @@ func (m *Room) comes(w http.ResponseWriter, r *http.Request, c Caller) error {
 		}
 	}
 	status := http.StatusCreated
-	err := m.write(w, r, func(ctx context.Context) error {
+	err = m.write(w, r, func(ctx context.Context) error {
 		if known {
 			status = http.StatusOK
 			return m.Service.Present(ctx, process)
@@ -70,6 +76,16 @@ func (m *Room) comes(w http.ResponseWriter, r *http.Request, c Caller) error {
 		m.started[process] = &event.WorkerStarted{Queues: asked.Queues, Capabilities: asked.Capabilities}
 	}
 	return m.send(w, r, status, wire.ProcessOf(process))
+}
+
+// bootOf is the boot that the address of r names: a ULID, so that no other process has the same.
+func bootOf(r *http.Request) (string, error) {
+	boot := r.PathValue("boot")
+	if id, err := ulid.ParseStrict(boot); err != nil || id.String() != boot {
+		return "", &commands.InvalidError{Field: "boot", Got: fmt.Sprintf("%.40q", boot),
+			Allowed: "a ULID in capitals, which the process makes at its start"}
+	}
+	return boot, nil
 }
 
 // maxStarted is how many processes the room remembers.
@@ -124,6 +140,10 @@ func (m *Room) fits(ctx context.Context, process event.Worker, queues, capabilit
 // goes records that a worker process has ended in an orderly way. That of one that is not there changes
 // nothing.
 func (m *Room) goes(w http.ResponseWriter, r *http.Request, _ Caller) error {
+	boot, err := bootOf(r)
+	if err != nil {
+		return err
+	}
 	if _, err := query(r); err != nil {
 		return err
 	}
@@ -132,8 +152,8 @@ func (m *Room) goes(w http.ResponseWriter, r *http.Request, _ Caller) error {
 	}
 	var process event.Worker
 	there := false
-	err := m.Service.Store.Read(r.Context(), func(tx *ledger.Tx) (err error) {
-		process, there, err = projection.Present(r.Context(), tx, r.PathValue("boot"))
+	err = m.Service.Store.Read(r.Context(), func(tx *ledger.Tx) (err error) {
+		process, there, err = projection.Present(r.Context(), tx, boot)
 		return err
 	})
 	if err == nil && there {

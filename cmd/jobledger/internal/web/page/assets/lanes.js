@@ -58,9 +58,12 @@ function select(from, to) {
   const window = new URLSearchParams({from: new Date(from).toISOString(), to: new Date(to).toISOString()});
   const command = document.createElement("code");
   command.append(`jobledger export --format=csv --from=${window.get("from")} --to=${window.get("to")}`);
-  if (source.searchParams.has("queue")) window.set("queue", source.searchParams.get("queue"));
+  const closer = new URLSearchParams(window);
+  for (const name of ["queue", "worker"]) {
+    if (source.searchParams.has(name)) closer.set(name, source.searchParams.get(name));
+  }
   said.replaceChildren(`${clock(from, true)} to ${clock(to, true)}, ${lasts(to - from)}: `,
-    link("Zoom in", prefix + "/lanes?" + window), " · ", link("What changed", prefix + "/diff?" + window), " · ",
+    link("Zoom in", prefix + "/lanes?" + closer), " · ", link("What changed", prefix + "/diff?" + window), " · ",
     link("Make an incident of it", prefix + "/incident?" + window), " · ", command);
 }
 
