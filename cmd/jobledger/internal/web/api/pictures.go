@@ -29,7 +29,8 @@ func (a *API) pictureRoutes() []door.Route {
 }
 
 // spanned answers with what read returns of the window that the query names, which has only params.
-func (a *API) spanned(params []string, read func(r *http.Request, tx *ledger.Tx, s history.Span) (any, error)) (
+func (a *API) spanned(params []string,
+	read func(r *http.Request, tx *ledger.Tx, s history.Span) (any, error)) (
 	handle func(http.ResponseWriter, *http.Request) error) {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		query, err := QueryOf(r)
