@@ -13,25 +13,28 @@ import (
 	"jobledger/commands"
 	"jobledger/commands/remote"
 	"jobledger/commands/worker"
+	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 )
 
 // BenchmarkOverHTTP compares work over the loopback interface with the same work on the file, in turns: to
 // enqueue from 64 goroutines, and to drain with 4 workers of 16 slots. It reports the share of the file's
 // rate that HTTP has, and the processor time of both sides as a multiple of the file's. Each of the 64 has a
-// connection, and each request one job.
+// connection to the server, and each request one job. On the file they share one Store, as in one process,
+// or each opens the file for itself, as 64 processes do: enqueue-opened-share.
 //
 //	go test -run - -bench OverHTTP -benchtime 3x ./cmd/jobledger/internal/web
 func BenchmarkOverHTTP(b *testing.B) {
-	const producers, each, workers, slots = 64, 30, 4, 16
-	var enqueue, drain [3]time.Duration // on the file; over HTTP, each a client; over HTTP, as many as workers
-	var busy [2][3]time.Duration        // of the processors, likewise
+	const producers, each, workers, slots = 64, 60, 4, 16
+	// On the file; over HTTP, each a client; over HTTP, as many as workers; on the file, each opens it.
+	var enqueue, drain [4]time.Duration
+	var busy [2][4]time.Duration // of the processors, likewise
 	for range b.N {
-		for i := range 3 {
+		for i := range enqueue {
 			s := serve(b, "127.0.0.1:0")
 			var clients []*remote.Client
 			token := strings.TrimPrefix(s.create("w", []string{"*"}, access.Enqueue, access.Work), "Bearer ")
-			for range []int{workers, producers, workers}[i] {
+			for range []int{workers, producers, workers, 0}[i] {
 				c, err := remote.New(remote.Config{URL: s.base, Token: token})
 				if err != nil {
 					b.Fatal(err)
@@ -39,6 +42,12 @@ func BenchmarkOverHTTP(b *testing.B) {
 				clients = append(clients, c)
 			}
 			local := s.service()
+			opened := make([]*commands.Service, producers)
+			if i == 3 {
+				for p := range opened {
+					opened[p] = &commands.Service{Store: ledgertest.OpenAt(b, s.Store.Path())}
+				}
+			}
 			began, used := time.Now(), processorTime()
 			var all sync.WaitGroup
 			for p := range producers {
@@ -46,9 +55,12 @@ func BenchmarkOverHTTP(b *testing.B) {
 					for n := range each {
 						e := commands.Enqueue{Queue: "q", Payload: fmt.Append(nil, p, n)}
 						var err error
-						if i == 0 {
+						switch i {
+						case 0:
 							_, err = local.Enqueue(b.Context(), "cli:bench", e)
-						} else {
+						case 3:
+							_, err = opened[p].Enqueue(b.Context(), "cli:bench", e)
+						default:
 							_, err = clients[p%len(clients)].Enqueue(b.Context(), "", e)
 						}
 						if err != nil {
@@ -60,6 +72,9 @@ func BenchmarkOverHTTP(b *testing.B) {
 			all.Wait()
 			enqueue[i] += time.Since(began)
 			busy[0][i] += processorTime() - used
+			if i == 3 {
+				continue
+			}
 			began, used = time.Now(), processorTime()
 			for n := range workers {
 				w := &worker.Worker{Queues: []string{"q"}, Slots: slots, Drain: true, SweepEvery: -1,
@@ -84,6 +99,7 @@ func BenchmarkOverHTTP(b *testing.B) {
 	}
 	b.ReportMetric(float64(enqueue[0])/float64(enqueue[1]), "enqueue-share")
 	b.ReportMetric(float64(enqueue[0])/float64(enqueue[2]), "enqueue-shared-share")
+	b.ReportMetric(float64(enqueue[3])/float64(enqueue[1]), "enqueue-opened-share")
 	b.ReportMetric(float64(drain[0])/float64(drain[1]), "drain-share")
 	b.ReportMetric(float64(busy[0][1])/float64(busy[0][0]+1), "enqueue-cpu-ratio")
 	b.ReportMetric(float64(busy[0][2])/float64(busy[0][0]+1), "enqueue-shared-cpu-ratio")
