@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -12,13 +13,16 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/commands"
+	"jobledger/commands/archive"
 	"jobledger/commands/load"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
+	"jobledger/ledger/proof"
 	"jobledger/projection/audit"
 	"jobledger/projection/follow"
 )
@@ -278,4 +282,47 @@ func TestCSVCellsAreNoFormulas(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
+}
+
+// An export says so where events leave the ledger before it has read them.
+func TestLinesThatLeaveMeanwhile(t *testing.T) {
+	store, all := badNight(t)
+	service, dir := &commands.Service{Store: store}, t.TempDir()
+	leave := func() {
+		options := archive.Options{Dir: dir, Actor: "cli:test", OlderThan: time.Hour, Most: proof.BlockSize}
+		for {
+			due, err := archive.Due(t.Context(), store, options.OlderThan)
+			if err == nil {
+				_, err = archive.Close(t.Context(), service, due.Hi, options)
+			}
+			if errors.Is(err, archive.ErrNothing) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		m := archive.Removal{Service: service, Dir: dir, Actor: "cli:test", OlderThan: time.Hour}
+		if _, err := m.All(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := int64(0)
+	for line, err := range linesOf(t.Context(), store, all, false) {
+		if last == 0 {
+			leave()
+		}
+		if err != nil {
+			if !errors.Is(err, ledger.ErrBusy) || last == all.Until {
+				t.Errorf("after event %d of %d: %v", last, all.Until, err)
+			}
+			verify(t, store)
+			return
+		}
+		if line.Pos != last+1 {
+			t.Fatalf("event %d comes after %d", line.Pos, last)
+		}
+		last = line.Pos
+	}
+	t.Errorf("nothing was said, and the last event is %d of %d", last, all.Until)
 }

@@ -3,11 +3,15 @@ package export
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
+	"iter"
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/prefetch"
+	"jobledger/projection"
 )
 
 // progressStep is how many lines are written between two calls of LinesOptions.Progress.
@@ -31,8 +35,7 @@ func Lines(
 	}
 	buffer := bufio.NewWriterSize(out, 64<<10)
 	var line []byte
-	for l, err := range prefetch.Lines(store.Lines(ctx, ledger.Filter{After: w.After, Until: w.Until},
-		o.Bodies)) {
+	for l, err := range prefetch.Lines(linesOf(ctx, store, w, o.Bodies)) {
 		if err != nil {
 			return events, err
 		}
@@ -51,4 +54,40 @@ func Lines(
 		}
 	}
 	return events, buffer.Flush()
+}
+
+// linesOf yields the events of w, which is not empty. It ends with ErrBusy where some of them leave the ledger
+// for an archive before they are read, and does not pass over them.
+func linesOf(ctx context.Context, store *ledger.Store, w Window, bodies bool) iter.Seq2[event.Line, error] {
+	return func(yield func(event.Line, error) bool) {
+		next := w.After + 1
+		for line, err := range store.Lines(ctx, ledger.Filter{After: w.After, Until: w.Until}, bodies) {
+			if err == nil && line.Pos > next {
+				err = stillHas(ctx, store, next)
+			}
+			if !yield(line, err) || err != nil {
+				return
+			}
+			next = line.Pos + 1
+		}
+		if next > w.Until {
+			return
+		}
+		if err := stillHas(ctx, store, next); err != nil {
+			yield(event.Line{}, err)
+		}
+	}
+}
+
+// stillHas returns ErrBusy if the event at pos has left the ledger for an archive. One that is missing for
+// another reason is for verify.
+func stillHas(ctx context.Context, store *ledger.Store, pos int64) error {
+	return store.Read(ctx, func(tx *ledger.Tx) error {
+		horizon, err := projection.Horizon(ctx, tx)
+		if err == nil && pos <= horizon {
+			err = fmt.Errorf("%w: events from %d on left the ledger for an archive meanwhile; export them again",
+				ledger.ErrBusy, pos)
+		}
+		return err
+	})
 }

@@ -86,7 +86,7 @@ func (k *walk) each(ctx context.Context, w Window, fn func(e event.Event, queue 
 	if w.Empty() { // in a filter, until 0 means no end
 		return nil
 	}
-	for line, err := range k.store.Lines(ctx, ledger.Filter{After: w.After, Until: w.Until}, false) {
+	for line, err := range linesOf(ctx, k.store, w, false) {
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/nighttest"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	_ "jobledger/ledger/ledgertest" // for -soak, which every package's tests must know
 	"jobledger/projection"
 )
 
