@@ -56,9 +56,10 @@ func Lines(
 	return events, buffer.Flush()
 }
 
-// linesOf yields the events of w, which is not empty. It ends with ErrBusy where some of them leave the ledger
-// for an archive before they are read, and does not pass over them.
-func linesOf(ctx context.Context, store *ledger.Store, w Window, bodies bool) iter.Seq2[event.Line, error] {
+// linesOf yields the events of w, which is not empty. It ends with ErrBusy where some of them leave the
+// ledger for an archive before they are read, and does not pass over them.
+func linesOf(ctx context.Context, store *ledger.Store, w Window, bodies bool) iter.Seq2[
+	event.Line, error] {
 	return func(yield func(event.Line, error) bool) {
 		next := w.After + 1
 		for line, err := range store.Lines(ctx, ledger.Filter{After: w.After, Until: w.Until}, bodies) {
