@@ -121,7 +121,7 @@ func (tx *Tx) lookUpClaims(ctx context.Context, jobs []any, known claimsByJob) e
 			kind, _ := row[1].(int64)
 			attempt, _ := row[2].(int64)
 			j := known.of(n)
-			if ulid := textOf(row[3]); event.Kind(kind) == event.KindEnqueued {
+			if ulid := Text(row[3]); event.Kind(kind) == event.KindEnqueued {
 				j.id = event.JobID(ulid)
 			} else {
 				j.tokens[int(attempt)] = ulid
@@ -133,14 +133,4 @@ func (tx *Tx) lookUpClaims(ctx context.Context, jobs []any, known claimsByJob) e
 		}
 	}
 	return nil
-}
-
-func textOf(v driver.Value) string {
-	switch v := v.(type) {
-	case string:
-		return v
-	case []byte:
-		return string(v)
-	}
-	return ""
 }

@@ -121,3 +121,14 @@ func (tx *Tx) queryContext(ctx context.Context) context.Context {
 	}
 	return context.Background()
 }
+
+// Text returns a text of a row as either engine has it; "": there is none.
+func Text(v driver.Value) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case []byte:
+		return string(v)
+	}
+	return ""
+}

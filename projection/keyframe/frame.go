@@ -101,7 +101,7 @@ func (f *Frame) Advance(ctx context.Context, tx *ledger.Tx, pos int64) error {
 			damaged++
 			return true
 		}
-		f.Add(n, event.State(from), event.State(to), text(row[3]))
+		f.Add(n, event.State(from), event.State(to), ledger.Text(row[3]))
 		return true
 	}, transitions, f.Pos, pos)
 	if err == nil && damaged > 0 {
@@ -110,16 +110,6 @@ func (f *Frame) Advance(ctx context.Context, tx *ledger.Tx, pos int64) error {
 	}
 	f.Pos = pos
 	return err
-}
-
-func text(v driver.Value) string {
-	switch v := v.(type) {
-	case string:
-		return v
-	case []byte:
-		return string(v)
-	}
-	return ""
 }
 
 // Stored is a row of the table keyframes.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/web/moves"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 )
@@ -31,8 +30,8 @@ func FailuresByCode(ctx context.Context, tx *ledger.Tx, after, until int64, queu
 	found []CodeFailures, err error) {
 	err = tx.Each(ctx, func(row []driver.Value) bool {
 		number := func(i int) int64 { n, _ := row[i].(int64); return n }
-		c := CodeFailures{Queue: moves.Text(row[0]), Code: moves.Text(row[1]), Attempts: number(2), Jobs: number(3),
-			First: event.FromMicros(number(4)), Last: event.FromMicros(number(5))}
+		c := CodeFailures{Queue: ledger.Text(row[0]), Code: ledger.Text(row[1]), Attempts: number(2),
+			Jobs: number(3), First: event.FromMicros(number(4)), Last: event.FromMicros(number(5))}
 		if queue == "" || queue == c.Queue {
 			found = append(found, c)
 		}

@@ -134,22 +134,11 @@ func readMoves(ctx context.Context, tx *ledger.Tx, query string, args ...any) (m
 		number := func(i int) int64 { n, _ := row[i].(int64); return n }
 		m := Move{Pos: number(0), N: number(1), Kind: event.Kind(number(2)), At: number(3),
 			From: event.State(number(4)), To: event.State(number(5)), due: number(6),
-			named: Text(row[7])}
+			named: ledger.Text(row[7])}
 		moves = append(moves, m)
 		return true
 	}, query, args...)
 	return moves, err
-}
-
-// Text returns a text as any driver has it; "": there is none.
-func Text(v driver.Value) string {
-	switch v := v.(type) {
-	case string:
-		return v
-	case []byte:
-		return string(v)
-	}
-	return ""
 }
 
 // add adds m, and completes it; ok is false where nothing is known of its job.
