@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
@@ -37,17 +38,30 @@ func ReadParams(r *http.Request, params []string, many ...string) (url.Values, e
 func CheckParams(query url.Values, params []string, many ...string) error {
 	for _, name := range SortedNames(query) {
 		switch {
-		case len(params) == 0:
-			return door.Refusal(http.StatusBadRequest, "usage", "there are no parameters")
 		case !slices.Contains(params, name):
-			return door.Refusal(http.StatusBadRequest, "usage", fmt.Sprintf(
-				"there is no parameter %.40q here; there are: %s", name, strings.Join(params, ", ")))
+			return unknownParam(name, params)
 		case len(query[name]) > 1 && !slices.Contains(many, name), len(query[name]) > maxParams:
-			return door.Refusal(http.StatusBadRequest, "usage", name+" is given too often")
+			return tooOften(name)
 		}
 	}
 	return nil
 }
+
+// unknownParam is the answer to a parameter that is not one of params.
+func unknownParam(name string, params []string) error {
+	if len(params) == 0 {
+		return door.Refusal(http.StatusBadRequest, "usage", "there are no parameters")
+	}
+	return door.Refusal(http.StatusBadRequest, "usage", fmt.Sprintf(
+		"there is no parameter %.40q here; there are: %s", name, strings.Join(params, ", ")))
+}
+
+func tooOften(name string) error {
+	return door.Refusal(http.StatusBadRequest, "usage", name+" is given too often")
+}
+
+// SortedNames are the names of the parameters of query.
+func SortedNames(query url.Values) []string { return slices.Sorted(maps.Keys(query)) }
 
 // WholeParam returns the number that a parameter has, from least to most.
 func WholeParam(query url.Values, name string, absent, least, most int) (int, error) {
