@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/oklog/ulid/v2"
+
 	"jobledger/commands/remote/wire"
 )
 
@@ -69,4 +71,10 @@ func query(r *http.Request, names ...string) (url.Values, error) {
 		return nil, refusal(http.StatusBadRequest, "usage", allowed)
 	}
 	return values, nil
+}
+
+// isULID reports whether text is a ULID in capitals, which is its only form in addresses.
+func isULID(text string) bool {
+	id, err := ulid.ParseStrict(text)
+	return err == nil && id.String() == text
 }

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/oklog/ulid/v2"
-
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/joblines"
 	"jobledger/cmd/jobledger/internal/render"
@@ -82,7 +80,7 @@ func (m *Room) put(w http.ResponseWriter, r *http.Request, c Caller) error {
 		return err
 	}
 	id := r.PathValue("job")
-	if one, err := ulid.ParseStrict(id); err != nil || one.String() != id {
+	if !isULID(id) {
 		return cli.Usagef("%.40q is not a ULID in capitals", id)
 	}
 	return m.enqueueOne(w, r, c, id)

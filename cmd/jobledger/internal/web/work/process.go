@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/oklog/ulid/v2"
-
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/web/access"
 	"jobledger/commands"
@@ -81,7 +79,7 @@ func (m *Room) comes(w http.ResponseWriter, r *http.Request, c Caller) error {
 // bootOf is the boot that the address of r names: a ULID, so that no other process has the same.
 func bootOf(r *http.Request) (string, error) {
 	boot := r.PathValue("boot")
-	if id, err := ulid.ParseStrict(boot); err != nil || id.String() != boot {
+	if !isULID(boot) {
 		return "", &commands.InvalidError{Field: "boot", Got: fmt.Sprintf("%.40q", boot),
 			Allowed: "a ULID in capitals, which the process makes at its start"}
 	}
