@@ -6,9 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -16,7 +14,6 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/cmd/jobledger/internal/jobfilter"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/commands"
@@ -247,12 +244,7 @@ func TestAsOfEqualsEarlierCopy(t *testing.T) {
 // clock shows, and whatever was erased since.
 func TestReplayedCopyAnswersAsOfItsMoment(t *testing.T) {
 	t.Parallel()
-	s := newScenario(t)
-	text, err := os.ReadFile("../../testdata/history/bad-night.jsonl")
-	check(t, err)
-	lines := files.Lines(io.NewSectionReader(bytes.NewReader(text), 0, int64(len(text))))
-	_, err = load.Import(t.Context(), s.Service, "cli:test", "bad-night.jsonl", lines, nil)
-	check(t, err)
+	s := importNight(t)
 	random := rand.New(rand.NewPCG(11, 7))
 	begin, end := time.Date(2026, 3, 14, 22, 0, 0, 0, time.UTC), time.Date(2026, 3, 15, 4, 1, 0, 0, time.UTC)
 	within := func() time.Time { return begin.Add(time.Duration(random.Int64N(int64(end.Sub(begin))))) }

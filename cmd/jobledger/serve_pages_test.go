@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"html"
-	"io"
 	"net/url"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -14,20 +11,15 @@ import (
 	"testing"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/files"
+	"jobledger/cmd/jobledger/internal/nighttest"
 	"jobledger/commands"
-	"jobledger/commands/load"
 )
 
 // importNight returns the ledger of the bad night.
 func importNight(t *testing.T) *scenario {
 	t.Helper()
 	s := newScenario(t)
-	text, err := os.ReadFile("../../testdata/history/bad-night.jsonl")
-	check(t, err)
-	lines := files.Lines(io.NewSectionReader(bytes.NewReader(text), 0, int64(len(text))))
-	_, err = load.Import(t.Context(), s.Service, "cli:test", "bad-night.jsonl", lines, nil)
-	check(t, err)
+	nighttest.ImportInto(t, s.Service)
 	return s
 }
 

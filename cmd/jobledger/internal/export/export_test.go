@@ -8,14 +8,13 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"testing"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/files"
+	"jobledger/cmd/jobledger/internal/nighttest"
 	"jobledger/commands"
 	"jobledger/commands/archive"
 	"jobledger/commands/load"
@@ -30,18 +29,8 @@ import (
 // badNight returns a ledger with the history of testdata/history/bad-night.jsonl, and all of it as a window.
 func badNight(t *testing.T) (*ledger.Store, Window) {
 	t.Helper()
-	history, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "testdata", "history", "bad-night.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	store := ledgertest.Open(t)
-	lines := files.Lines(io.NewSectionReader(bytes.NewReader(history), 0, int64(len(history))))
-	service := &commands.Service{Store: store}
-	loaded, err := load.Import(t.Context(), service, "cli:test", "bad-night.jsonl", lines, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return store, Window{Until: loaded.Events}
+	return store, Window{Until: nighttest.ImportInto(t, &commands.Service{Store: store})}
 }
 
 func TestLinesOfAWindow(t *testing.T) {

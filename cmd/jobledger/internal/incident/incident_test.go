@@ -1,21 +1,16 @@
 package incident
 
 import (
-	"bytes"
 	"encoding/xml"
-	"io"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/export"
-	"jobledger/cmd/jobledger/internal/files"
+	"jobledger/cmd/jobledger/internal/nighttest"
 	"jobledger/commands"
-	"jobledger/commands/load"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
@@ -24,16 +19,8 @@ import (
 // badNight returns a ledger with the history of testdata/history/bad-night.jsonl.
 func badNight(t *testing.T) *ledger.Store {
 	t.Helper()
-	history, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "testdata", "history", "bad-night.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	store := ledgertest.Open(t)
-	lines := files.Lines(io.NewSectionReader(bytes.NewReader(history), 0, int64(len(history))))
-	service := &commands.Service{Store: store}
-	if _, err := load.Import(t.Context(), service, "cli:test", "bad-night.jsonl", lines, nil); err != nil {
-		t.Fatal(err)
-	}
+	nighttest.ImportInto(t, &commands.Service{Store: store})
 	return store
 }
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"jobledger/cmd/jobledger/internal/web/nighttest"
+	"jobledger/cmd/jobledger/internal/nighttest"
 	"jobledger/ledger"
 	"jobledger/projection"
 	"jobledger/projection/keyframe"

@@ -5,7 +5,7 @@ import (
 	"math"
 	"testing"
 
-	"jobledger/cmd/jobledger/internal/web/nighttest"
+	"jobledger/cmd/jobledger/internal/nighttest"
 	"jobledger/ledger"
 	"jobledger/projection"
 	"jobledger/projection/attempts"

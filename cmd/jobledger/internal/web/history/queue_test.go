@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/web/nighttest"
+	"jobledger/cmd/jobledger/internal/nighttest"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	_ "jobledger/ledger/ledgertest" // for -soak, which every package's tests must know

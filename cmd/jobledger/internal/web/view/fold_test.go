@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/nighttest"
 	"jobledger/cmd/jobledger/internal/web/moves"
-	"jobledger/cmd/jobledger/internal/web/nighttest"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
