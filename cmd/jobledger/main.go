@@ -20,6 +20,7 @@ func main() {
 		}
 		return
 	}
+	cli.TuneGC()
 	if len(os.Args) == 2 && os.Args[1] == demo.SumWord { // a worker of the demo where there is no sha256sum
 		if err := demo.Sum(os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, cli.ProgramName+":", err)

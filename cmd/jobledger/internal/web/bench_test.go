@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
+
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/web/access"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/commands"
@@ -25,13 +28,14 @@ import (
 //
 //	go test -run - -bench OverHTTP -benchtime 3x ./cmd/jobledger/internal/web
 func BenchmarkOverHTTP(b *testing.B) {
-	const producers, each, workers, slots = 64, 60, 4, 16
+	defer cli.TuneGC()() // as the program does
+	const producers, each, workers, slots = 64, 200, 4, 16
 	// On the file; over HTTP, each a client; over HTTP, as many as workers; on the file, each opens it.
 	var enqueue, drain [4]time.Duration
 	var busy [2][4]time.Duration // of the processors, likewise
 	for range b.N {
 		for i := range enqueue {
-			s := serve(b, "127.0.0.1:0")
+			s := serveWith(b, "127.0.0.1:0", func(c *Config) { c.Rate = 1e6 })
 			var clients []*remote.Client
 			token := strings.TrimPrefix(s.create("w", []string{"*"}, access.Enqueue, access.Work), "Bearer ")
 			for range []int{workers, producers, workers, 0}[i] {
@@ -53,7 +57,7 @@ func BenchmarkOverHTTP(b *testing.B) {
 			for p := range producers {
 				all.Go(func() {
 					for n := range each {
-						e := commands.Enqueue{Queue: "q", Payload: fmt.Append(nil, p, n)}
+						e := commands.Enqueue{Queue: "q", Payload: fmt.Append(nil, p, n), ID: ulid.Make().String()}
 						var err error
 						switch i {
 						case 0:

@@ -64,7 +64,6 @@ func (p *Verbs) export(c *cli.Context) error {
 	case "trace":
 		return export.Trace(c.Context, service.Store, window, p.Stdout)
 	}
-	defer cli.TuneGC()()
 	bar := (*terminal.Progress)(nil)
 	if !p.StdoutTerminal {
 		bar = p.StartProgress("export", max(window.Until-window.After, 0))

@@ -49,7 +49,6 @@ func (p *Verbs) importHistory(c *cli.Context) error {
 		return err
 	}
 	defer done()
-	defer cli.TuneGC()()
 	path, _ := cli.SplitDSN(p.DB)
 	bar := p.StartProgress("import", -1)
 	loaded, err := files.Import(ctx, content,

@@ -30,7 +30,6 @@ func (p *Verbs) Rebuild() cli.Verb {
 				return err
 			}
 			defer service.Store.Close()
-			defer cli.TuneGC()()
 			r, err := service.Rebuild(c.Context, p.Actor)
 			if errors.Is(err, projection.ErrIllegal) || errors.Is(err, ledger.ErrDamaged) ||
 				errors.Is(err, ledger.ErrUnknownKind) {

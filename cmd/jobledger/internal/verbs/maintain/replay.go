@@ -136,7 +136,6 @@ func pointOf(ctx context.Context, tx *ledger.Tx, w timespec.When, now time.Time)
 func (p *Verbs) replayInto(
 	ctx context.Context, service *commands.Service, path string, to replayPoint,
 ) error {
-	defer cli.TuneGC()()
 	bar := p.StartProgress("replay", to.until)
 	done, err := files.Replay(ctx, service.Store,
 		files.ReplayOptions{Into: path, Until: to.until, At: to.asOf, Actor: p.Actor, Progress: bar.To()})

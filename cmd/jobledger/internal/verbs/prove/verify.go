@@ -84,7 +84,6 @@ func (p *Verbs) verify(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	defer cli.TuneGC()()
 	started := time.Now()
 	v, err := p.verifySince(c.Context, since)
 	var logs *logcheck.Report
