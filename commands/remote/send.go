@@ -100,6 +100,7 @@ func (c *Client) attempt(ctx context.Context, r request, body []byte, kind strin
 	}
 	if body != nil {
 		q.Header.Set("Content-Type", kind)
+		q.Header.Set("Prefer", wire.PreferMinimal)
 	}
 	if token := c.bearer(); token != "" {
 		q.Header.Set("Authorization", "Bearer "+token)

@@ -64,6 +64,62 @@ type JobAnswer struct {
 	Replaced      bool    `json:"replaced"`
 }
 
+// Minimal is a job for a client that prefers short answers ([PreferMinimal]): a [JobAnswer] without what is
+// null, 0, false or empty. [JobAnswer.Projection] reads both alike.
+type Minimal struct {
+	minimalJob
+	EndBy         *string `json:"end_by,omitempty"`
+	Payload       *string `json:"payload,omitempty"`
+	PayloadBase64 *string `json:"payload_base64,omitempty"`
+	Salt          *string `json:"salt,omitempty"`
+	Existing      bool    `json:"existing,omitempty"`
+	Replaced      bool    `json:"replaced,omitempty"`
+}
+
+// PreferMinimal is the value of the header Prefer (RFC 7240) with which a client asks for [Minimal] jobs.
+const PreferMinimal = "return=minimal"
+
+// minimalJob has the fields of Job.
+type minimalJob struct {
+	ID             event.JobID       `json:"id,omitempty"`
+	Seq            int64             `json:"seq,omitempty"`
+	State          string            `json:"state,omitempty"`
+	Queue          string            `json:"queue,omitempty"`
+	Priority       int               `json:"priority,omitempty"`
+	RunAt          *string           `json:"run_at,omitempty"`
+	Key            *string           `json:"key,omitempty"`
+	Tags           map[string]string `json:"tags,omitempty"`
+	Attempt        int               `json:"attempt,omitempty"`
+	Failures       int               `json:"failures,omitempty"`
+	MaxAttempts    int               `json:"max_attempts,omitempty"`
+	MaxRuntime     *float64          `json:"max_runtime,omitempty"`
+	Version        *string           `json:"version,omitempty"`
+	Requires       []string          `json:"requires,omitempty"`
+	Worker         *string           `json:"worker,omitempty"`
+	LeaseToken     *string           `json:"lease_token,omitempty"`
+	ClaimedAt      *string           `json:"claimed_at,omitempty"`
+	HeartbeatAt    *string           `json:"heartbeat_at,omitempty"`
+	LeaseExpiresAt *string           `json:"lease_expires_at,omitempty"`
+	Progress       *float64          `json:"progress,omitempty"`
+	Note           *string           `json:"note,omitempty"`
+	FinishedAt     *string           `json:"finished_at,omitempty"`
+	ErrorCode      *string           `json:"error_code,omitempty"`
+	ErrorDetail    *string           `json:"error_detail,omitempty"`
+	Schedule       string            `json:"schedule,omitempty"`
+	Tick           string            `json:"tick,omitempty"`
+	Job            event.JobID       `json:"job,omitempty"`
+	Group          string            `json:"group,omitempty"`
+	After          []string          `json:"after,omitempty"`
+	Backoff        *Backoff          `json:"backoff,omitempty"`
+	UniqueWhile    string            `json:"unique_while,omitempty"`
+}
+
+// Minimal is j as a short answer has it. The id is in it once.
+func (j JobAnswer) Minimal() Minimal {
+	j.Job.Job = ""
+	return Minimal{minimalJob(j.Job), j.EndBy, j.Payload, j.PayloadBase64, j.Salt, j.Existing, j.Replaced}
+}
+
 // Projection is j as package projection has it. N is 0: jobs have no number here.
 func (j JobAnswer) Projection() (out projection.Job, err error) {
 	out = projection.Job{ID: j.ID, Seq: j.Seq, Queue: j.Queue, Priority: j.Priority, Key: text(j.Key),
@@ -72,6 +128,12 @@ func (j JobAnswer) Projection() (out projection.Job, err error) {
 		Attempt: j.Attempt, Failures: j.Failures, Worker: event.Worker{Name: text(j.Worker)},
 		Token: text(j.LeaseToken), Progress: j.Progress, Note: text(j.Note), ErrorCode: text(j.ErrorCode),
 		ErrorDetail: text(j.ErrorDetail)}
+	if out.Tags == nil { // as a minimal answer has it
+		out.Tags = map[string]string{}
+	}
+	if out.Requires == nil {
+		out.Requires = []string{}
+	}
 	if out.State, err = event.ParseState(j.State); err != nil {
 		return out, fmt.Errorf("job %s: %w", j.ID, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
@@ -24,19 +25,48 @@ type claimJSON struct {
 	Salt  *string `json:"salt"`   // base64; the digests of what its command writes begin with it
 }
 
-func toClaim(j projection.Job) claimJSON {
-	c := claimJSON{FullJobJSON: render.ToFullJSON(j, true), EndBy: render.TimeOrNull(j.EndBy)}
-	if len(j.Salt) > 0 {
-		salt := base64.StdEncoding.EncodeToString(j.Salt)
-		c.Salt = &salt
+// shape says how an answer has jobs.
+type shape bool
+
+const (
+	whole   shape = false
+	minimal shape = true // without what is null, 0, false or empty, as [wire.Minimal] says
+)
+
+// shapeOf returns the shape that r prefers, and says in the answer that it has it.
+func shapeOf(w http.ResponseWriter, r *http.Request) shape {
+	for _, header := range r.Header["Prefer"] {
+		for one := range strings.SplitSeq(header, ",") {
+			one, _, _ = strings.Cut(one, ";")
+			if strings.EqualFold(strings.ReplaceAll(one, " ", ""), wire.PreferMinimal) {
+				w.Header()["Preference-Applied"] = []string{wire.PreferMinimal}
+				return minimal
+			}
+		}
 	}
-	return c
+	return whole
 }
 
-func toClaims(jobs []projection.Job) []claimJSON {
-	out := make([]claimJSON, len(jobs))
+// claim is a claim as its owner gets it.
+func (s shape) claim(j projection.Job) any {
+	endBy, salt := render.TimeOrNull(j.EndBy), (*string)(nil)
+	if len(j.Salt) > 0 {
+		text := base64.StdEncoding.EncodeToString(j.Salt)
+		salt = &text
+	}
+	if s == whole {
+		return claimJSON{FullJobJSON: render.ToFullJSON(j, true), EndBy: endBy, Salt: salt}
+	}
+	a := wire.JobAnswer{Job: render.ToJSON(j), EndBy: endBy, Salt: salt}
+	a.LeaseToken = render.TextOrNull(j.Token)
+	a.Payload, a.PayloadBase64 = wire.Text(j.Payload)
+	return a.Minimal()
+}
+
+func (s shape) claims(jobs []projection.Job) []any {
+	out := make([]any, len(jobs))
 	for i, j := range jobs {
-		out[i] = toClaim(j)
+		out[i] = s.claim(j)
 	}
 	return out
 }
@@ -48,10 +78,18 @@ type enqueuedJSON struct {
 	Replaced bool `json:"replaced,omitempty"`
 }
 
+// enqueued is a job as its producer gets it.
+func (s shape) enqueued(e commands.Enqueued) any {
+	if s == minimal {
+		return wire.JobAnswer{Job: render.ToJSON(e.Job), Existing: e.Existing, Replaced: e.Replaced}.Minimal()
+	}
+	return enqueuedJSON{render.ToJSON(e.Job), e.Existing, e.Replaced}
+}
+
 // answerJSON is what became of one outcome or heartbeat.
 type answerJSON struct {
 	Token   string        `json:"token"`
-	Job     *ownedJSON    `json:"job"` // null where it is not known
+	Job     any           `json:"job"` // null where it is not known
 	Problem *wire.Problem `json:"problem"`
 }
 
@@ -61,13 +99,17 @@ type ownedJSON struct {
 	EndBy *string `json:"end_by"`
 }
 
-func toOwned(j projection.Job) ownedJSON {
+// owned is a job as the owner of its claim gets it after a command.
+func (s shape) owned(j projection.Job) any {
+	if s == minimal {
+		return wire.JobAnswer{Job: render.ToJSON(j), EndBy: render.TimeOrNull(j.EndBy)}.Minimal()
+	}
 	return ownedJSON{render.ToJSON(j), render.TimeOrNull(j.EndBy)}
 }
 
 // items is a list.
-type items[T any] struct {
-	Items []T `json:"items"`
+type items struct {
+	Items []any `json:"items"`
 }
 
 // statusOf are the statuses of the exit codes of owners and producers.

@@ -101,7 +101,7 @@ var errNone = errors.New("work: nothing was claimed")
 
 // turnJSON is the answer to a turn.
 type turnJSON struct {
-	Claims     []claimJSON  `json:"claims"`
+	Claims     []any        `json:"claims"`
 	Outcomes   []answerJSON `json:"outcomes"`
 	Heartbeats []answerJSON `json:"heartbeats"`
 }
@@ -216,6 +216,7 @@ func (m *Room) carryOut(w http.ResponseWriter, r *http.Request, c Caller, o *ops
 		m.hub.claimed()
 		m.known.put(jobs...)
 	}
+	as := shapeOf(w, r)
 	for i, result := range results {
 		a := (*answerJSON)(nil)
 		if at := o.index[i]; at >= 0 {
@@ -226,8 +227,7 @@ func (m *Room) carryOut(w http.ResponseWriter, r *http.Request, c Caller, o *ops
 		}
 		a.Problem = problemOf(result.Err)
 		if result.Job.State != 0 {
-			j := toOwned(result.Job)
-			a.Job = &j
+			a.Job = as.owned(result.Job)
 		}
 	}
 	return jobs, nil
@@ -238,7 +238,7 @@ func (m *Room) answerTurn(w http.ResponseWriter, r *http.Request, o ops, jobs []
 	if len(jobs)+len(o.outcomes)+len(o.beats) == 0 {
 		return m.empty(w, r)
 	}
-	return m.send(w, r, http.StatusOK, turnJSON{Claims: toClaims(jobs),
+	return m.send(w, r, http.StatusOK, turnJSON{Claims: shapeOf(w, r).claims(jobs),
 		Outcomes: append([]answerJSON{}, o.outcomes...), Heartbeats: append([]answerJSON{}, o.beats...)})
 }
 

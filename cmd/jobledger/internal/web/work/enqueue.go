@@ -11,7 +11,6 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/joblines"
-	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/access"
 	"jobledger/commands"
 	"jobledger/commands/remote/wire"
@@ -61,9 +60,9 @@ func (m *Room) enqueue(w http.ResponseWriter, r *http.Request, c Caller) error {
 		return err
 	}
 	status := http.StatusOK
-	out := items[enqueuedJSON]{Items: make([]enqueuedJSON, len(answers))}
+	out, as := items{Items: make([]any, len(answers))}, shapeOf(w, r)
 	for i, a := range answers {
-		out.Items[i] = enqueuedJSON{render.ToJSON(a.Job), a.Existing, a.Replaced}
+		out.Items[i] = as.enqueued(a)
 		if !a.Existing {
 			status = http.StatusCreated
 		}
@@ -180,7 +179,7 @@ func (m *Room) addOne(w http.ResponseWriter, r *http.Request, c Caller, e comman
 		status = http.StatusOK
 	}
 	w.Header().Set("Location", m.Prefix.At(wire.Root)+"/jobs/"+string(a.ID))
-	return m.send(w, r, status, enqueuedJSON{render.ToJSON(a.Job), a.Existing, a.Replaced})
+	return m.send(w, r, status, shapeOf(w, r).enqueued(a))
 }
 
 // add enqueues jobs, all or none. key says that the header Idempotency-Key was the key of the only one.

@@ -43,7 +43,7 @@ func (m *Room) outcome(w http.ResponseWriter, r *http.Request, c Caller) error {
 	if err != nil {
 		return err
 	}
-	return m.send(w, r, http.StatusOK, toOwned(j))
+	return m.send(w, r, http.StatusOK, shapeOf(w, r).owned(j))
 }
 
 // visible returns an error if the job is not there, or is of a queue that c is not for.
@@ -96,7 +96,7 @@ func (m *Room) takeOver(w http.ResponseWriter, r *http.Request, c Caller) error 
 	}); err != nil {
 		return err
 	}
-	return m.send(w, r, http.StatusOK, toClaim(j))
+	return m.send(w, r, http.StatusOK, shapeOf(w, r).claim(j))
 }
 
 // lastLease is how long the last lease of j was, in the bounds of leases.
@@ -220,10 +220,10 @@ func (m *Room) held(w http.ResponseWriter, r *http.Request, c Caller) error {
 	if err != nil {
 		return err
 	}
-	out := items[claimJSON]{Items: []claimJSON{}}
+	out, as := items{Items: []any{}}, shapeOf(w, r)
 	for _, j := range jobs {
 		if c.Queue(j.Queue) {
-			out.Items = append(out.Items, toClaim(j))
+			out.Items = append(out.Items, as.claim(j))
 		}
 	}
 	return m.send(w, r, http.StatusOK, out)
