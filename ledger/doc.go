@@ -34,8 +34,8 @@
 //	    DELETE.
 //	I2  pos is dense: 1, 2, 3… over the ledger, also of what has left it. seq is dense within a job. Events
 //	    that change no job's state (refused, erased) have no seq.
-//	I3  Every transition is one transaction that compare-and-swaps the job's row (WHERE seq = the seq that was
-//	    judged) and appends its events. Either both are durable or neither is.
+//	I3  Every transition is one transaction that compare-and-swaps the job's row (WHERE seq and lease token
+//	    are those that were judged) and appends its events. Either both are durable or neither is.
 //	I4  The row is written before the events, jobs in the order given: one lock order on every engine.
 //	I5  Each claim has a fresh token. A write of an owner presents it; another token changes nothing, and the
 //	    attempt is itself recorded as refused, once per token and command.

@@ -34,6 +34,11 @@ func NewCompareAndSwap(table, key, expected string, types ColumnTypes, columns .
 	return engine.NewCompareAndSwap(table, key, expected, types, columns...)
 }
 
+// NewCompareTwoAndSwap is NewCompareAndSwap with a second expected value, which may be null.
+func NewCompareTwoAndSwap(table, key, expected, also string, types ColumnTypes, columns ...string) *BulkStmt {
+	return engine.NewCompareTwoAndSwap(table, key, expected, also, types, columns...)
+}
+
 // NewSparseInsert returns the SparseInsert of a table with up to 64 columns.
 func NewSparseInsert(table string, types ColumnTypes, columns ...string) *SparseInsert {
 	return engine.NewSparseInsert(table, types, columns...)

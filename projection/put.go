@@ -3,6 +3,7 @@ package projection
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"jobledger/ledger"
@@ -10,9 +11,10 @@ import (
 )
 
 // PutRow writes new over old, the job as it was read: an insert when old is the zero Job, else an update of
-// the columns that differ, WHERE seq is still that of old (I3). It returns ledger.ErrConflict if the row has
-// moved on; the writer may notice that only when it sends its buffer, and then runs the caller's function
-// again. It is the row alone: package claims has Put, which also keeps what claims are made from.
+// the columns that differ, WHERE seq and lease token are still those of old (I3). It returns
+// ledger.ErrConflict if the row has moved on; the writer may notice that only when it sends its buffer, and
+// then runs the caller's function again. It is the row alone: package claims has Put, which also keeps what
+// claims are made from.
 func PutRow(ctx context.Context, tx *ledger.Tx, old, new Job) error {
 	after, err := RowOf(ctx, tx, new)
 	if err != nil {
@@ -26,8 +28,8 @@ func PutRow(ctx context.Context, tx *ledger.Tx, old, new Job) error {
 		return err
 	}
 	var changed uint32
-	args := make([]any, 2, table.Width+2)
-	args[0], args[1] = old.N, old.Seq
+	args := make([]any, 3, table.Width+3)
+	args[0], args[1], args[2] = old.N, old.Seq, before[tokenColumn]
 	for i := range after {
 		if before[i] != after[i] {
 			changed |= 1 << i
@@ -43,6 +45,10 @@ func PutRow(ctx context.Context, tx *ledger.Tx, old, new Job) error {
 	return nil
 }
 
+// tokenColumn is that of the lease token. It is compared too: a failover that lost the last transitions of a
+// job may have another claim at the seq that the owner of a lost one knows.
+var tokenColumn = slices.Index(table.Columns[:], "lease_token")
+
 // updates holds the statement for each set of changed columns; there are some twenty in practice.
 var updates sync.Map
 
@@ -56,6 +62,7 @@ func updateJob(changed uint32) *ledger.BulkStmt {
 			names = append(names, name)
 		}
 	}
-	l, _ := updates.LoadOrStore(changed, ledger.NewCompareAndSwap("jobs", "n", "seq", table.Types, names...))
+	l, _ := updates.LoadOrStore(changed,
+		ledger.NewCompareTwoAndSwap("jobs", "n", "seq", "lease_token", table.Types, names...))
 	return l.(*ledger.BulkStmt)
 }

@@ -25,11 +25,14 @@ type Types map[string]Type
 // buffers and prepared statements are found by its address. Each engine writes its text in its own words.
 type BulkStmt struct {
 	Table      string
-	Columns    []string // of a compare-and-swap, the first two are the key and the expected value
+	Columns    []string // of a compare-and-swap, the first are the key and the expected values
 	Types      []Type   // of the columns
 	OnConflict string   // of an upsert, the clause after its rows
 	// CompareAndSwap says that this is an update, and that each row must exist with its expected value.
 	CompareAndSwap bool
+	// Compared is how many of the first columns a compare-and-swap compares: 2, or 3, of which the third may be
+	// null.
+	Compared int
 }
 
 // NewUpsert returns a BulkStmt that inserts rows. Where a row with the same key exists, it replaces the other
@@ -50,7 +53,14 @@ func NewUpsert(table, key string, types Types, columns ...string) *BulkStmt {
 // values that the columns key and expected must have.
 func NewCompareAndSwap(table, key, expected string, types Types, columns ...string) *BulkStmt {
 	b := NewInsert(table, types, append([]string{key, expected}, columns...)...)
-	b.CompareAndSwap = true
+	b.CompareAndSwap, b.Compared = true, 2
+	return b
+}
+
+// NewCompareTwoAndSwap is NewCompareAndSwap with a second expected value, which may be null.
+func NewCompareTwoAndSwap(table, key, expected, also string, types Types, columns ...string) *BulkStmt {
+	b := NewInsert(table, types, append([]string{key, expected, also}, columns...)...)
+	b.CompareAndSwap, b.Compared = true, 3
 	return b
 }
 

@@ -96,8 +96,8 @@ func textOf(b *engine.BulkStmt, f form) string {
 		return text + fmt.Sprintf(" VALUES (%s)", strings.Join(values, ", ")) + b.OnConflict
 	}
 	var set []string
-	for i, name := range b.Columns[2:] {
-		set = append(set, name+" = "+values[i+2])
+	for i, name := range b.Columns[b.Compared:] {
+		set = append(set, name+" = "+values[i+b.Compared])
 	}
 	update := fmt.Sprintf("UPDATE %s SET %s", b.Table, strings.Join(set, ", "))
 	if f.many {
@@ -105,6 +105,9 @@ func textOf(b *engine.BulkStmt, f form) string {
 	}
 	update += fmt.Sprintf(" WHERE %[1]s.%[2]s = %[3]s AND %[1]s.%[4]s = %[5]s",
 		b.Table, b.Columns[0], values[0], b.Columns[1], values[1])
+	if b.Compared == 3 {
+		update += fmt.Sprintf(" AND %s.%s IS NOT DISTINCT FROM %s", b.Table, b.Columns[2], values[2])
+	}
 	switch {
 	case f.checked:
 		return update

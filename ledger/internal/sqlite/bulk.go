@@ -67,7 +67,7 @@ func constantColumns(b *engine.BulkStmt, rows int, args []any) (columns uint64) 
 // keyColumns returns how many columns are never constant.
 func keyColumns(b *engine.BulkStmt) int {
 	if b.CompareAndSwap {
-		return 2
+		return b.Compared
 	}
 	return 1
 }
@@ -118,26 +118,34 @@ func placeholders(n int) string { return strings.TrimSuffix(strings.Repeat("?,",
 // updateText is bulkText for a compare-and-swap.
 func updateText(b *engine.BulkStmt, rows int, constant uint64) string {
 	var set []string
-	width := 2 // of the rows
-	for i, name := range b.Columns[2:] {
+	width := b.Compared // of the rows
+	for i, name := range b.Columns[b.Compared:] {
 		value := "?"
 		switch {
 		case rows == 1:
-			value = fmt.Sprintf("?%d", i+3)
-		case constant&(1<<(i+2)) == 0:
+			value = fmt.Sprintf("?%d", i+b.Compared+1)
+		case constant&(1<<(i+b.Compared)) == 0:
 			width++
 			value = fmt.Sprintf("v.column%d", width)
 		}
 		set = append(set, name+" = "+value)
 	}
 	if rows == 1 {
-		return fmt.Sprintf("UPDATE %s SET %s WHERE %s = ?1 AND %s = ?2",
+		text := fmt.Sprintf("UPDATE %s SET %s WHERE %s = ?1 AND %s = ?2",
 			b.Table, strings.Join(set, ", "), b.Columns[0], b.Columns[1])
+		if b.Compared == 3 {
+			text += fmt.Sprintf(" AND %s IS ?3", b.Columns[2])
+		}
+		return text
 	}
 	values := strings.TrimSuffix(strings.Repeat("("+placeholders(width)+"),", rows), ",")
-	return fmt.Sprintf("UPDATE %[1]s SET %[2]s FROM (VALUES %[3]s) AS v "+
+	text := fmt.Sprintf("UPDATE %[1]s SET %[2]s FROM (VALUES %[3]s) AS v "+
 		"WHERE %[1]s.%[4]s = v.column1 AND %[1]s.%[5]s = v.column2",
 		b.Table, strings.Join(set, ", "), values, b.Columns[0], b.Columns[1])
+	if b.Compared == 3 {
+		text += fmt.Sprintf(" AND %s.%s IS v.column3", b.Table, b.Columns[2])
+	}
+	return text
 }
 
 // PutRows sends statements of the sizes that there are.
