@@ -52,6 +52,7 @@ var stages = [][]string{
 	{"commands/remote/wire"},
 	{"commands/worker", "commands/remote", "commands/outbox", "commands/archive", "commands/commandstest"},
 	{"commands/jobledgertest", "commands/workerotel"},
+	{"cmd/jobledger/internal/seen"},
 	{"cmd/jobledger/internal/render", "cmd/jobledger/internal/paging", "cmd/jobledger/internal/await",
 		"cmd/jobledger/internal/bulk"},
 	{"cmd/jobledger/internal/timespec", "cmd/jobledger/internal/evidence"},

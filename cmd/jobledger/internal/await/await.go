@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/seen"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -74,46 +75,26 @@ func divide(ctx context.Context, store *ledger.Store, ids []event.JobID) (ended 
 	return ended, open, err
 }
 
-// Seen is the end of a ledger as a reader knows it.
-type Seen struct {
-	Pos  int64
-	last *event.Event // at Pos; nil: not known
-}
-
 // look compares the ledger, whose last event is at tail, with what was seen, and takes in its end.
 // ErrReplaced says that it lacks what was seen.
-func (s *Seen) look(ctx context.Context, tx *ledger.Tx, tail int64) error {
-	if tail < s.Pos {
-		return fmt.Errorf("%w: it ends with the event %d, and had %d before", ledger.ErrReplaced, tail, s.Pos)
+func look(ctx context.Context, tx *ledger.Tx, end *seen.End, tail int64) error {
+	holds, err := end.Holds(ctx, tx, tail)
+	switch {
+	case err != nil:
+		return err
+	case tail < end.Pos:
+		return fmt.Errorf("%w: it ends with the event %d, and had %d before", ledger.ErrReplaced, tail, end.Pos)
+	case !holds:
+		return fmt.Errorf("%w: its event %d is another one than before", ledger.ErrReplaced, end.Pos)
 	}
-	if s.last != nil && tail == s.Pos {
-		return nil
-	}
-	if s.last != nil {
-		now, found, err := tx.EventAt(ctx, s.Pos)
-		if err != nil {
-			return err
-		}
-		if found && !isSame(now, *s.last) { // or it was archived and removed
-			return fmt.Errorf("%w: its event %d is another one than before", ledger.ErrReplaced, s.Pos)
-		}
-	}
-	last, found, err := tx.EventAt(ctx, tail)
-	if err == nil && found {
-		s.Pos, s.last = tail, &last
-	}
-	return err
-}
-
-func isSame(a, b event.Event) bool {
-	return a.At.Equal(b.At) && a.Kind() == b.Kind() && a.Job == b.Job && a.Seq == b.Seq && a.Actor == b.Actor
+	return end.Move(ctx, tx, tail)
 }
 
 // Longer waits until the ledger has events after the pos after, and returns the pos of the last one. It
 // returns after itself when ctx ends, or gone reports that the reader of the output went away. It outlasts
 // outages of the server, and returns ErrReplaced if the ledger lacks what was seen, as after a failover that
 // lost events.
-func Longer(ctx context.Context, store *ledger.Store, after int64, seen *Seen, o *Outage,
+func Longer(ctx context.Context, store *ledger.Store, after int64, end *seen.End, o *Outage,
 	gone func() bool) (tail int64, err error) {
 	for tail = after; tail <= after; {
 		if gone() || sleep(ctx, tailPoll) != nil {
@@ -121,7 +102,7 @@ func Longer(ctx context.Context, store *ledger.Store, after int64, seen *Seen, o
 		}
 		err := store.Read(ctx, func(tx *ledger.Tx) (err error) {
 			if tail, err = tx.Tail(ctx); err == nil {
-				err = seen.look(ctx, tx, tail)
+				err = look(ctx, tx, end, tail)
 			}
 			return err
 		})

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"jobledger/cmd/jobledger/internal/seen"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -50,11 +51,12 @@ func TestLongerReturnsTail(t *testing.T) {
 		t.Fatal(err)
 	}
 	there := func() bool { return false }
-	if tail, err := Longer(t.Context(), service.Store, 0, &Seen{}, &Outage{}, there); tail != 1 || err != nil {
+	tail, err := Longer(t.Context(), service.Store, 0, &seen.End{}, &Outage{}, there)
+	if tail != 1 || err != nil {
 		t.Errorf("got %d, %v, want 1", tail, err)
 	}
 	gone := func() bool { return true }
-	tail, err := Longer(t.Context(), service.Store, 1, &Seen{Pos: 1}, &Outage{}, gone)
+	tail, err = Longer(t.Context(), service.Store, 1, &seen.End{Pos: 1}, &Outage{}, gone)
 	if tail != 1 || err != nil {
 		t.Errorf("without a reader: got %d, %v, want 1", tail, err)
 	}
@@ -71,29 +73,29 @@ func TestLongerFindsALedgerThatLacksEvents(t *testing.T) {
 		}
 	}
 	there := func() bool { return false }
-	longer := func(service *commands.Service, after int64, seen *Seen) error {
-		_, err := Longer(t.Context(), service.Store, after, seen, &Outage{}, there)
+	longer := func(service *commands.Service, after int64, end *seen.End) error {
+		_, err := Longer(t.Context(), service.Store, after, end, &Outage{}, there)
 		return err
 	}
 	mail := commands.Enqueue{Queue: "mail"}
 	enqueue(one, mail, mail)
 	enqueue(other, mail)
-	seen := Seen{}
-	if err := longer(one, 0, &seen); err != nil || seen.Pos != 2 {
-		t.Fatalf("seen up to %d: %v", seen.Pos, err)
+	end := seen.End{}
+	if err := longer(one, 0, &end); err != nil || end.Pos != 2 {
+		t.Fatalf("seen up to %d: %v", end.Pos, err)
 	}
-	shorter := seen
+	shorter := end
 	if err := longer(other, 2, &shorter); !errors.Is(err, ledger.ErrReplaced) {
 		t.Errorf("a shorter one: got %v, want ErrReplaced", err)
 	}
 	enqueue(other, mail, mail)
-	another := seen
+	another := end
 	if err := longer(other, 2, &another); !errors.Is(err, ledger.ErrReplaced) {
 		t.Errorf("one with another event: got %v, want ErrReplaced", err)
 	}
 	enqueue(one, mail)
-	if err := longer(one, 2, &seen); err != nil || seen.Pos != 3 {
-		t.Errorf("the same: seen up to %d: %v", seen.Pos, err)
+	if err := longer(one, 2, &end); err != nil || end.Pos != 3 {
+		t.Errorf("the same: seen up to %d: %v", end.Pos, err)
 	}
 }
 
@@ -118,7 +120,8 @@ func TestOutageIsOutlasted(t *testing.T) {
 		ended <- err
 	}()
 	go func() {
-		tail, err := Longer(t.Context(), service.Store, 1, &Seen{Pos: 1}, outage(), func() bool { return false })
+		there := func() bool { return false }
+		tail, err := Longer(t.Context(), service.Store, 1, &seen.End{Pos: 1}, outage(), there)
 		if err == nil && tail != 2 {
 			err = fmt.Errorf("the tail is %d, want 2", tail)
 		}

@@ -13,8 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/seen"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/commands"
+	"jobledger/commands/commandstest"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 )
@@ -217,6 +219,71 @@ func TestStreamResets(t *testing.T) {
 	}
 }
 
+// Where other events have taken the place of some that were sent, as after a failover that lost events, an
+// open stream says so, and so does one that resumes; what comes then is sent.
+func TestStreamResetsAfterFailoverThatLostEvents(t *testing.T) {
+	for _, more := range []int{0, 1, 5} { // the ledger is shorter than it was, as long, longer
+		dsn := ledgertest.Empty(t)
+		s := serveWith(t, "127.0.0.1:0", func(c *Config) { c.Store = ledgertest.OpenAt(t, dsn) })
+		s.enqueue("mail", 1)
+		cookie, _ := s.login()
+		all := s.openStream("/api/v1/events/stream", "Cookie", cookie)
+		mail := s.openStream("/api/v1/events/stream?queue=mail", "Cookie", cookie)
+		s.enqueue("mail", 1)
+		var id string
+		for _, r := range []*reader{all, mail} {
+			if hello, m := r.next(), r.next(); hello.event != "hello" || m.event != "enqueued" {
+				t.Fatalf("%+v, %+v", hello, m)
+			}
+		}
+		back := ledgertest.Rewind(t, dsn)
+		s.enqueue("mail", 1)
+		for _, r := range []*reader{all, mail} {
+			m := r.next()
+			if id = m.id; m.event != "enqueued" || !strings.HasPrefix(id, "3.") {
+				t.Fatalf("%+v", m)
+			}
+		}
+		back()
+		other := ledgertest.OpenAt(t, dsn) // which has none of the first one's caches
+		service := commands.Service{Store: other}
+		for range more {
+			_, err := service.Enqueue(t.Context(), "cli:test", commands.Enqueue{Queue: "mail", Payload: []byte("b")})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for name, r := range map[string]*reader{"all": all, "mail": mail} {
+			m := r.next()
+			for m.event == "enqueued" { // those after the ones that were lost may come before it is noticed
+				m = r.next()
+			}
+			var v struct{ Pos int64 }
+			if m.event != "reset" || json.Unmarshal([]byte(m.data), &v) != nil || v.Pos < 2 {
+				t.Fatalf("%d more, %s: %+v, want reset", more, name, m)
+			}
+		}
+		last, err := service.Enqueue(t.Context(), "cli:test", commands.Enqueue{Queue: "mail"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, r := range map[string]*reader{"all": all, "mail": mail} {
+			m := r.next()
+			for m.event == "enqueued" && !strings.Contains(m.data, string(last[0].ID)) {
+				m = r.next()
+			}
+			if m.event != "enqueued" {
+				t.Errorf("%d more, %s goes on with %+v", more, name, m)
+			}
+		}
+		resumed := s.openStream("/api/v1/events/stream", "Cookie", cookie, "Last-Event-ID", id)
+		if m := resumed.next(); m.event != "reset" {
+			t.Errorf("%d more, one that resumes: %+v", more, m)
+		}
+		commandstest.Verify(t, other)
+	}
+}
+
 func TestStreamEndsWithServerAndLimit(t *testing.T) {
 	s := serve(t, "127.0.0.1:0")
 	cookie, _ := s.login()
@@ -224,7 +291,7 @@ func TestStreamEndsWithServerAndLimit(t *testing.T) {
 	r.next()
 	f := s.follower
 	for range view.MaxStreams - 1 {
-		f.Join(0)
+		f.Join(seen.End{})
 	}
 	if answer, body := s.do("GET", "/api/v1/events/stream", nil, "Cookie", cookie); answer.StatusCode != 503 ||
 		answer.Header.Get("Retry-After") == "" {

@@ -13,6 +13,7 @@ import (
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/paging"
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/seen"
 	"jobledger/cmd/jobledger/internal/terminal"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -151,7 +152,7 @@ func (l *eventListing) followAfter(ctx context.Context, whole *ledger.Store) err
 func (l *eventListing) follow(ctx context.Context) error {
 	following := cli.UntilSignalled(ctx)
 	outage := &await.Outage{Say: l.Message}
-	seen := await.Seen{Pos: l.filter.Until}
+	end := seen.End{Pos: l.filter.Until}
 	for {
 		err := l.print(following)
 		if err == nil {
@@ -172,7 +173,7 @@ func (l *eventListing) follow(ctx context.Context) error {
 			return err
 		}
 		l.filter.After = max(l.filter.After, l.filter.Until)
-		l.filter.Until, err = await.Longer(following, l.Store, l.filter.After, &seen, outage, terminal.ReaderGone)
+		l.filter.Until, err = await.Longer(following, l.Store, l.filter.After, &end, outage, terminal.ReaderGone)
 		if err != nil || l.filter.Until <= l.filter.After { // interrupted, or its reader is gone
 			return err
 		}

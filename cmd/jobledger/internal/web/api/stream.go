@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/seen"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/ledger"
@@ -32,9 +33,10 @@ type stream struct {
 	*API
 	w      http.ResponseWriter
 	filter ledger.Filter
-	kept   bool  // the follower's events can be filtered as they are
-	tail   int64 // of the ledger when the stream began
-	pos    int64 // everything up to it was sent
+	kept   bool     // the follower's events can be filtered as they are
+	end    seen.End // of the ledger when the stream began
+	resets int      // of the follower, which pos is after
+	pos    int64    // everything up to it was sent
 	data   func(view.Sent) ([]byte, error)
 }
 
@@ -58,7 +60,7 @@ func (a *API) Stream(w http.ResponseWriter, r *http.Request, data func(view.Sent
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	if !a.Follower.Join(out.tail) {
+	if !a.Follower.Join(out.end) {
 		h.Del("X-Accel-Buffering")
 		return door.Refusal(http.StatusServiceUnavailable, "busy", "there are too many streams of events")
 	}
@@ -112,11 +114,17 @@ func (o *stream) begin(ctx context.Context, r *http.Request) (first string, err 
 	if after != "" && (err != nil || pos < 0) {
 		return "", door.Refusal(http.StatusBadRequest, "usage", fmt.Sprintf("%.40q names no event", after))
 	}
+	o.resets, _ = o.Follower.Resets() // before the ledger is read
 	err = o.Store.Read(ctx, func(tx *ledger.Tx) error {
-		if o.tail, err = tx.Tail(ctx); err != nil {
+		tail, err := tx.Tail(ctx)
+		if err == nil {
+			o.end = seen.End{}
+			err = o.end.Move(ctx, tx, tail)
+		}
+		if err != nil {
 			return err
 		}
-		o.pos = o.tail
+		o.pos = tail
 		if id := query.Get("job"); id != "" {
 			if o.filter.Job, err = (jobref.Ref{ID: id}).Number(ctx, tx); err != nil {
 				return err
@@ -148,7 +156,7 @@ var errClient = errors.New("web: the client of a stream has gone")
 
 // run sends events until the client goes, its credential ends, or the server does.
 func (o *stream) run(r *http.Request, first string) error {
-	if err := o.send(fmt.Sprintf("retry: 2000\nevent: %s\ndata: {\"pos\":%d}\n\n", first, o.pos)); err != nil {
+	if err := o.send("retry: 2000\n" + beginning(first, o.pos)); err != nil {
 		return err
 	}
 	ticker := time.NewTicker(StreamKeepalive)
@@ -183,10 +191,19 @@ func (o *stream) run(r *http.Request, first string) error {
 	}
 }
 
+// beginning is a message that says after which position others follow.
+func beginning(name string, pos int64) string {
+	return fmt.Sprintf("event: %s\ndata: {\"pos\":%d}\n\n", name, pos)
+}
+
 // next returns the messages of the next events, and moves pos past them. more is closed when there are
 // others; nil: there may be some already.
 func (o *stream) next(ctx context.Context) (text string, more <-chan struct{}, err error) {
 	events, held, last, more := o.Follower.After(o.pos)
+	if n, pos := o.Follower.Resets(); n != o.resets {
+		o.resets, o.pos = n, pos
+		return beginning("reset", pos), nil, nil
+	}
 	if !held || !o.kept && len(events) > 0 {
 		f := o.filter
 		f.After, f.Until, f.Limit = o.pos, last, view.PageEvents

@@ -49,8 +49,9 @@ type Endpoint struct {
 
 // Place is an event: its position, and its id, which differs where another history has another event there.
 type Place struct {
-	Pos int64  `json:"pos"` // 0: before the first event
-	ID  string `json:"id"`
+	Pos int64     `json:"pos"` // 0: before the first event
+	ID  string    `json:"id"`
+	At  time.Time `json:"at,omitzero"` // zero: not known
 }
 
 // Queue is the queue of its deliveries.

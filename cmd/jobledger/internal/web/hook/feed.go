@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/seen"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -40,25 +41,36 @@ type feed struct {
 
 	pos   int64 // every event up to it was looked at
 	known bool
-	most  int64 // deliveries that wait at a time
-	room  int64 // for so many more, without counting again
+	end   seen.End // at pos
+	most  int64    // deliveries that wait at a time
+	room  int64    // for so many more, without counting again
 }
 
 // step reads the next events and enqueues the deliveries. It reports whether there may be more.
 func (f *feed) step(ctx context.Context) (more bool, err error) {
 	var jobs []commands.Enqueue
 	var next int64
+	var end seen.End
 	err = f.service.Store.Read(ctx, func(tx *ledger.Tx) error {
 		jobs, next, more = nil, f.pos, false
 		tail, err := tx.Tail(ctx)
-		if err != nil || f.known && tail == f.pos {
+		if err != nil {
 			return err
 		}
-		if !f.known || tail < f.pos {
+		end = f.end
+		holds, err := end.Holds(ctx, tx, tail)
+		if err != nil || f.known && holds && tail == f.pos {
+			return err
+		}
+		if !f.known || tail < f.pos || !holds {
+			if f.known {
+				f.report("webhook %s: the ledger lacks events that were read, as after a failover that lost some; the "+
+					"events in their place are sent", f.endpoint.Name)
+			}
 			if f.pos, err = f.start(ctx, tx, tail); err != nil {
 				return err
 			}
-			f.known, next = true, f.pos
+			f.known, next, end = true, f.pos, seen.End{}
 		}
 		if f.room < pageEvents {
 			waiting, err := status.CountReady(ctx, tx, f.endpoint.Queue(), time.Now().Add(commands.MaxRunTime))
@@ -66,7 +78,9 @@ func (f *feed) step(ctx context.Context) (more bool, err error) {
 				return err
 			}
 		}
-		jobs, next, more, err = f.read(ctx, tx, tail)
+		if jobs, next, more, err = f.read(ctx, tx, tail); err == nil {
+			err = end.Move(ctx, tx, next)
+		}
 		return err
 	})
 	if err != nil {
@@ -75,7 +89,7 @@ func (f *feed) step(ctx context.Context) (more bool, err error) {
 	if err := f.enqueue(ctx, jobs); err != nil {
 		return false, err
 	}
-	f.pos, f.room = next, f.room-int64(len(jobs))
+	f.pos, f.end, f.room = next, end, f.room-int64(len(jobs))
 	return more, nil
 }
 
@@ -116,7 +130,14 @@ func (f *feed) start(ctx context.Context, tx *ledger.Tx, tail int64) (pos int64,
 		}
 		since = x.Pos
 	}
-	if pos = max(pos, since); pos == 0 {
+	if !after.At.IsZero() { // what was recorded later is new, such as after a failover that lost that event
+		then, err := tx.PosAt(ctx, after.At)
+		if err != nil {
+			return 0, err
+		}
+		since = max(since, then)
+	}
+	if pos = max(pos, since); pos == 0 && after.At.IsZero() {
 		f.report("webhook %s: the ledger is not the one for which it was made; it gets what comes next",
 			f.endpoint.Name)
 		pos = tail
@@ -203,6 +224,7 @@ func PlaceAt(ctx context.Context, tx *ledger.Tx, pos int64) (p Place, err error)
 	p.Pos = pos
 	x, found, err := tx.EventAt(ctx, pos)
 	if err == nil && found {
+		p.At = x.At
 		p.ID, err = IDOf(x)
 	}
 	return p, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -19,7 +20,7 @@ import (
 	"jobledger/commands/commandstest"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
-	_ "jobledger/ledger/ledgertest" // for -engine and -soak
+	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 )
 
@@ -326,7 +327,9 @@ func TestWebhookStartsAtItsPlace(t *testing.T) {
 	for _, tt := range []struct {
 		after Place
 		want  int64
-	}{{Place{}, 0}, {here, 5}, {Place{5, "5-0000000000000000"}, tail}, {Place{tail + 9, "x"}, tail}} {
+	}{{Place{}, 0}, {here, 5}, {Place{Pos: 5, ID: "5-0000000000000000"}, tail},
+		{Place{Pos: tail + 9, ID: "x"}, tail}, {Place{5, "5-0000000000000000", here.At}, 5},
+		{Place{tail + 9, "x", here.At}, 5}} {
 		if got := start(tt.after); got != tt.want {
 			t.Errorf("after %+v it begins after %d, not %d", tt.after, got, tt.want)
 		}
@@ -335,7 +338,7 @@ func TestWebhookStartsAtItsPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.work("mail", 1)
-	if got := start(Place{tail + 2, "x"}); got != tail+1 {
+	if got := start(Place{Pos: tail + 2, ID: "x"}); got != tail+1 {
 		t.Errorf("after a restore it begins after %d, not %d", got, tail+1)
 	}
 }
@@ -373,4 +376,73 @@ func TestWebhookWaitingIsBounded(t *testing.T) {
 	if err != nil || waiting > most || waiting <= most-pageEvents || f.pos < int64(waiting) {
 		t.Errorf("%d wait, up to event %d, %v", waiting, f.pos, err)
 	}
+}
+
+// Where a failover has put other events in the place of some that were delivered, the others are delivered
+// too, each once, and what is delivered is in the ledger.
+func TestWebhookAfterFailoverThatLostEvents(t *testing.T) {
+	t.Parallel()
+	dsn := ledgertest.Empty(t)
+	var said []string
+	endpoint := Endpoint{Name: "crm", Parallel: 1, Timeout: MinTimeout}
+	f := &feed{endpoint: endpoint, most: maxWaiting, report: func(format string, args ...any) {
+		said = append(said, fmt.Sprintf(format, args...))
+	}}
+	on := func(store *ledger.Store) { f.service = &commands.Service{Store: store} }
+	on(ledgertest.OpenAt(t, dsn))
+	enqueue := func(n int) {
+		t.Helper()
+		for range n {
+			if _, err := f.service.Enqueue(t.Context(), "cli:test", commands.Enqueue{Queue: "mail"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	feed := func() {
+		t.Helper()
+		for more := true; more; {
+			var err error
+			if more, err = f.step(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	enqueue(2)
+	feed()
+	feed() // up to its own deliveries
+	back := ledgertest.Rewind(t, dsn)
+	enqueue(3)
+	feed()
+	feed()
+	lost := f.pos
+	back()
+	on(ledgertest.OpenAt(t, dsn))
+	enqueue(int(lost)) // so that the ledger is longer than it was
+	feed()
+	if len(said) != 1 || !strings.Contains(said[0], "lacks events that were read") {
+		t.Errorf("it said %q", said)
+	}
+	feed()
+	var want, got []string
+	err := f.service.Store.Read(t.Context(), func(tx *ledger.Tx) error {
+		for x, err := range tx.Events(t.Context(), ledger.Filter{Queue: "mail"}) {
+			if err != nil {
+				return err
+			}
+			id, err := IDOf(x)
+			if err != nil {
+				return err
+			}
+			want = append(want, id)
+		}
+		jobs, err := projection.List(t.Context(), tx, projection.Filter{Queues: []string{endpoint.Queue()}})
+		for _, j := range slices.Backward(jobs) {
+			got = append(got, j.Key)
+		}
+		return err
+	})
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%d deliveries %q, want %q, %v", len(got), got, want, err)
+	}
+	commandstest.Verify(t, f.service.Store)
 }

@@ -2,8 +2,8 @@
 //
 //	f := view.NewFollower()
 //	go f.Run(ctx, store, report)
-//	f.Join(tail)
-//	events, held, last, more := f.After(tail) // more is closed when there are others
+//	f.Join(end) // of the ledger, as it was read
+//	events, held, last, more := f.After(end.Pos) // more is closed when there are others
 //
 // Files in reading order: follower.go (events as they are recorded), figures.go, now.go (queues and workers
 // at one moment), minutes.go, pace.go (how fast queues go), acts.go (what operators did), totals.go (what

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/seen"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 )
@@ -28,9 +29,11 @@ const (
 // While there is no stream, it does nothing.
 type Follower struct {
 	mu      sync.Mutex
-	events  []Sent // the newest, without a gap, the oldest first
-	bytes   int    // of their lines
-	pos     int64  // of the last event that was read
+	events  []Sent   // the newest, without a gap, the oldest first
+	bytes   int      // of their lines
+	pos     int64    // of the last event that was read
+	end     seen.End // of what was read
+	resets  int      // how often the ledger lacked what was read
 	more    chan struct{}
 	joined  chan struct{} // has room for one
 	streams int
@@ -59,15 +62,15 @@ func NewFollower() *Follower {
 	return &Follower{more: make(chan struct{}), joined: make(chan struct{}, 1)}
 }
 
-// Join adds a stream, which has everything up to tail; ok is false where there are too many.
-func (f *Follower) Join(tail int64) (ok bool) {
+// Join adds a stream, which has seen end; ok is false where there are too many.
+func (f *Follower) Join(end seen.End) (ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.streams >= MaxStreams {
 		return false
 	}
 	if f.streams++; f.streams == 1 {
-		f.pos, f.events, f.bytes = tail, nil, 0
+		f.pos, f.end, f.events, f.bytes = end.Pos, end, nil, 0
 	}
 	select {
 	case f.joined <- struct{}{}:
@@ -81,6 +84,14 @@ func (f *Follower) Leave() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.streams--
+}
+
+// Resets returns how often the ledger was found to lack events that were read, as after a failover that lost
+// some, and the position of the last event that was read.
+func (f *Follower) Resets() (n int, pos int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.resets, f.pos
 }
 
 // Count is how many streams there are.
@@ -130,21 +141,67 @@ func (f *Follower) follow(ctx context.Context, store *ledger.Store, report func(
 // read reads the next events, at most PageEvents, and wakes the streams.
 func (f *Follower) read(ctx context.Context, store *ledger.Store) (n int, err error) {
 	f.mu.Lock()
-	after := f.pos
+	end := f.end
 	f.mu.Unlock()
-	page, err := EventsOf(ctx, store, ledger.Filter{After: after, Limit: PageEvents})
-	if err != nil || len(page) == 0 {
+	var page []Sent
+	var next seen.End
+	var holds bool
+	err = store.Read(ctx, func(tx *ledger.Tx) (err error) {
+		page, holds, next, err = readAfter(ctx, tx, end)
+		return err
+	})
+	if err != nil || holds && len(page) == 0 {
 		return 0, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.pos != after { // all streams left, and another one came
+	if f.end != end { // all streams left, and another one came
 		return 0, nil
 	}
+	if !holds {
+		f.pos, f.events, f.bytes = next.Pos, nil, 0
+		f.resets++
+	}
 	f.add(page)
+	f.end = next
 	close(f.more)
 	f.more = make(chan struct{})
 	return len(page), nil
+}
+
+// readAfter reads the events after end, at most PageEvents, and the event of end with them: where it is
+// another one now, or the ledger ends before it, holds is false, and next is the end of the ledger.
+func readAfter(ctx context.Context, tx *ledger.Tx, end seen.End) (page []Sent, holds bool, next seen.End,
+	err error) {
+	page, err = eventsIn(ctx, tx, ledger.Filter{After: max(end.Pos-1, 0), Limit: PageEvents + 1})
+	if err != nil {
+		return nil, false, end, err
+	}
+	holds = end.Pos == 0
+	if len(page) > 0 && page[0].Pos == end.Pos {
+		holds = end.Last == nil || seen.IsSame(page[0].Event, *end.Last)
+		page = page[1:]
+	} else if !holds { // it was archived and removed, or the ledger is shorter
+		tail, err := tx.Tail(ctx)
+		if err != nil {
+			return nil, false, end, err
+		}
+		holds = tail >= end.Pos
+	}
+	if !holds {
+		tail, err := tx.Tail(ctx)
+		if err == nil {
+			next = seen.End{Pos: tail}
+			err = next.Move(ctx, tx, tail)
+		}
+		return nil, false, next, err
+	}
+	page = page[:min(len(page), PageEvents)]
+	if next = end; len(page) > 0 {
+		last := &page[len(page)-1]
+		next = seen.End{Pos: last.Pos, Last: &last.Event}
+	}
+	return page, true, next, nil
 }
 
 // add appends page, and removes the oldest beyond the limits.
@@ -152,7 +209,9 @@ func (f *Follower) add(page []Sent) {
 	for _, e := range page {
 		f.bytes += len(e.Line)
 	}
-	f.events, f.pos = append(f.events, page...), page[len(page)-1].Pos
+	if f.events = append(f.events, page...); len(page) > 0 {
+		f.pos = page[len(page)-1].Pos
+	}
 	drop := 0
 	for len(f.events)-drop > KeptEvents || f.bytes > keptBytes && drop < len(f.events) {
 		f.bytes -= len(f.events[drop].Line)
@@ -179,19 +238,23 @@ func (f *Follower) After(pos int64) (events []Sent, held bool, last int64, more 
 
 // EventsOf reads the events that filter selects.
 func EventsOf(ctx context.Context, store *ledger.Store, filter ledger.Filter) (page []Sent, err error) {
-	err = store.Read(ctx, func(tx *ledger.Tx) error {
-		page = nil
-		for e, err := range tx.Events(ctx, filter) {
-			if err != nil {
-				return err
-			}
-			one, err := newSent(e)
-			if err != nil {
-				return err
-			}
-			page = append(page, one)
-		}
-		return nil
+	err = store.Read(ctx, func(tx *ledger.Tx) (err error) {
+		page, err = eventsIn(ctx, tx, filter)
+		return err
 	})
 	return page, err
+}
+
+func eventsIn(ctx context.Context, tx *ledger.Tx, filter ledger.Filter) (page []Sent, err error) {
+	for e, err := range tx.Events(ctx, filter) {
+		if err != nil {
+			return nil, err
+		}
+		one, err := newSent(e)
+		if err != nil {
+			return nil, err
+		}
+		page = append(page, one)
+	}
+	return page, nil
 }

@@ -3,13 +3,14 @@ package view
 import (
 	"testing"
 
+	"jobledger/cmd/jobledger/internal/seen"
 	_ "jobledger/ledger/ledgertest" // for -soak, which every package's tests must know
 )
 
 // What the follower keeps has a limit, and what it does not keep comes from the ledger.
 func TestFollowerKeepsTheNewestEvents(t *testing.T) {
 	f := NewFollower()
-	if !f.Join(0) {
+	if !f.Join(seen.End{}) {
 		t.Fatal("the first stream is refused")
 	}
 	const total = KeptEvents + 700

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/seen"
 	"jobledger/cmd/jobledger/internal/web/moves"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -63,6 +64,7 @@ type minute struct {
 type Minutes struct {
 	mu     sync.Mutex
 	moves  moves.Reader
+	end    seen.End  // of what was read
 	from   time.Time // what happened since then counts
 	queues map[string][]minute
 	count  int // of all queues
@@ -71,7 +73,11 @@ type Minutes struct {
 // refresh reads what was recorded up to tail since the last call. At the first call, and where there is too
 // much to read, it begins again.
 func (m *Minutes) refresh(ctx context.Context, tx *ledger.Tx, tail int64, now time.Time) error {
-	if m.queues == nil || tail < m.moves.Pos || tail-m.moves.Pos > minutesEvents {
+	holds, err := m.end.Holds(ctx, tx, tail)
+	if err != nil {
+		return err
+	}
+	if m.queues == nil || tail < m.moves.Pos || !holds || tail-m.moves.Pos > minutesEvents {
 		from, err := projection.AtTime(ctx, tx, now.Add(-minutesKept))
 		if err != nil {
 			return err
@@ -81,9 +87,12 @@ func (m *Minutes) refresh(ctx context.Context, tx *ledger.Tx, tail int64, now ti
 				return err
 			}
 		}
+		m.end = seen.End{}
 		m.moves, m.from, m.queues, m.count = moves.Reader{Pos: from.Pos}, from.At, make(map[string][]minute), 0
 	}
-	err := m.moves.Read(ctx, tx, tail, m.add)
+	if err = m.moves.Read(ctx, tx, tail, m.add); err == nil {
+		err = m.end.Move(ctx, tx, tail)
+	}
 	if err != nil {
 		m.queues = nil // it begins again
 		return err

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/seen"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 )
@@ -45,7 +46,8 @@ type mark struct {
 // safe for concurrent use; the zero value is ready.
 type Moments struct {
 	mu       sync.Mutex
-	pos      int64 // everything up to it was read
+	pos      int64    // everything up to it was read
+	end      seen.End // at pos
 	marks    []mark
 	dropped  [len(ranks)]int   // marks that are no longer kept, by rank
 	versions map[string]string // of the last process, by worker
@@ -71,8 +73,12 @@ func (m *Moments) Refresh(ctx context.Context, tx *ledger.Tx) error {
 func (m *Moments) refresh(ctx context.Context, tx *ledger.Tx, tail int64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if tail < m.pos { // another ledger took its place
-		m.pos, m.marks, m.versions, m.dropped = 0, nil, nil, [len(ranks)]int{}
+	holds, err := m.end.Holds(ctx, tx, tail)
+	if err != nil {
+		return err
+	}
+	if tail < m.pos || !holds { // another ledger took its place
+		m.pos, m.marks, m.versions, m.dropped, m.end = 0, nil, nil, [len(ranks)]int{}, seen.End{}
 	}
 	if tail == m.pos {
 		return nil
@@ -89,6 +95,9 @@ func (m *Moments) refresh(ctx context.Context, tx *ledger.Tx, tail int64) error 
 	}
 	if read < momentsPage {
 		m.pos = tail
+	}
+	if err := m.end.Move(ctx, tx, m.pos); err != nil {
+		return err
 	}
 	if len(m.marks) > maxMoments {
 		old := len(m.marks) - maxMoments/2

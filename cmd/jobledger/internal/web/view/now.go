@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/seen"
 	"jobledger/ledger"
 	"jobledger/projection/status"
 )
@@ -38,8 +39,12 @@ func (n *Now) Read(ctx context.Context, tx *ledger.Tx, now time.Time) (f Figures
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	holds, err := seen.End{Pos: n.last.Pos, Last: &n.last.Last}.Holds(ctx, tx, tail)
+	if err != nil {
+		return f, now, err
+	}
 	age := time.Since(n.at)
-	if !n.at.IsZero() && n.last.Pos <= tail && (n.last.Pos == tail && age < oldestFigures ||
+	if !n.at.IsZero() && holds && (n.last.Pos == tail && age < oldestFigures ||
 		age < shareOfFigures*n.cost && n.cost > 10*time.Millisecond) {
 		return n.last, n.asked, nil
 	}

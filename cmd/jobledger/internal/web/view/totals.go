@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/seen"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection/follow"
@@ -61,6 +62,7 @@ type QueueTotals struct {
 type Totals struct {
 	mu      sync.Mutex
 	pos     int64
+	end     seen.End // of what was read
 	queues  map[string]*QueueTotals
 	of      follow.QueuesOf
 	claims  follow.Claims
@@ -85,7 +87,12 @@ func (t *Totals) refresh(ctx context.Context, tx *ledger.Tx, tail int64,
 	fn func(queues map[string]*QueueTotals)) (pos int64, whole bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.queues == nil || tail < t.pos { // at the beginning, or another ledger took its place
+	holds, err := t.end.Holds(ctx, tx, tail)
+	if err != nil {
+		return t.pos, false, err
+	}
+	if t.queues == nil || tail < t.pos || !holds { // at the beginning, or another ledger took its place
+		t.end = seen.End{}
 		t.pos, t.queues, t.claims = 0, make(map[string]*QueueTotals), follow.Claims{}
 		t.signs, t.ready = make(map[int64]time.Time), make(map[int64]time.Time)
 		t.of, t.offered = follow.QueuesOf{}, make(map[int64][]event.Refused)
@@ -106,6 +113,9 @@ func (t *Totals) refresh(ctx context.Context, tx *ledger.Tx, tail int64,
 		if read < TotalsPage {
 			t.pos = tail
 		}
+	}
+	if err := t.end.Move(ctx, tx, t.pos); err != nil {
+		return t.pos, false, err
 	}
 	if whole = t.pos == tail; whole {
 		fn(t.queues)

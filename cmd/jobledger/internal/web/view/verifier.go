@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/seen"
 	"jobledger/ledger"
 	"jobledger/projection/audit"
 )
@@ -22,6 +23,7 @@ type Verifier struct {
 
 	mu   sync.Mutex
 	last Verification
+	end  seen.End      // of what was verified
 	ask  chan struct{} // has room for one
 }
 
@@ -77,24 +79,35 @@ func (v *Verifier) Run(ctx context.Context, store *ledger.Store) {
 func (v *Verifier) check(ctx context.Context, store *ledger.Store, whole bool) {
 	v.mu.Lock()
 	v.last.Running = true
-	last := v.last
+	last, before := v.last, v.end
 	v.mu.Unlock()
 	began := time.Now()
+	var again bool
+	var end seen.End
 	var got audit.Verified
 	err := store.Read(ctx, func(tx *ledger.Tx) error {
 		tail, err := tx.Tail(ctx)
 		if err != nil {
 			return err
 		}
+		holds, err := before.Holds(ctx, tx, tail)
+		if err != nil {
+			return err
+		}
+		again = last.At.IsZero() || !holds // from the beginning, as another ledger took its place
 		switch {
-		case whole || last.At.IsZero() && tail <= verifyWhole:
+		case whole || again && tail <= verifyWhole:
 			got, err = audit.Verify(ctx, tx, nil)
-		case last.At.IsZero():
+		case again:
 			got, err = audit.VerifySince(ctx, tx, tail-verifyLast, nil)
 		case tail == last.Until:
 			got = audit.Verified{Since: tail, Until: tail}
 		default:
 			got, err = audit.VerifySince(ctx, tx, last.Until, nil)
+		}
+		if err == nil {
+			end = seen.End{}
+			err = end.Move(ctx, tx, got.Until)
 		}
 		return err
 	})
@@ -107,7 +120,7 @@ func (v *Verifier) check(ctx context.Context, store *ledger.Store, whole bool) {
 	if v.last.Err = err; err != nil {
 		return
 	}
-	if last.At.IsZero() || whole {
+	if v.end = end; again || whole {
 		v.last.Since, v.last.Findings, v.last.Took = got.Since, nil, time.Since(began)
 	}
 	v.last.Until, v.last.At = got.Until, v.Now()
