@@ -4,15 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/commands/remote/wire"
 	"jobledger/ledger"
+	"jobledger/ledger/segment"
 	"jobledger/projection"
 )
 
@@ -59,6 +62,9 @@ func (d *Door) ProblemOf(err error) *Problem {
 	}
 	if errors.Is(err, projection.ErrArchived) { // which is something, elsewhere
 		p.Code = "archived"
+		if where, ok := d.segmentOf(err); ok {
+			p.Hint = &where
+		}
 	}
 	if !known || errors.Is(err, context.Canceled) {
 		id := ulid.Make().String()
@@ -67,6 +73,29 @@ func (d *Door) ProblemOf(err error) *Problem {
 			Detail: "an unexpected error; the log of the server has it as " + id}
 	}
 	return p
+}
+
+// segmentOf says which file of the archive has the event that err, a [projection.ArchivedError], is about.
+func (d *Door) segmentOf(err error) (text string, ok bool) {
+	asked, is := errors.AsType[*projection.ArchivedError](err)
+	if !is || d.Store == nil {
+		return "", false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	err = d.Store.Read(ctx, func(tx *ledger.Tx) error {
+		ok = false
+		all, err := projection.Segments(ctx, tx, 0)
+		for _, s := range all {
+			if first := max(asked.Pos, 1); s.Lo < first && first <= s.Hi {
+				text = fmt.Sprintf("the events %d to %d are in the file %s of its archive: export and attempts with "+
+					"--archive DIR read it", s.Lo+1, s.Hi, segment.Range{Lo: s.Lo, Hi: s.Hi}.Name())
+				ok = true
+			}
+		}
+		return err
+	})
+	return text, ok && err == nil
 }
 
 // asParameter is detail, about a flag, as about the parameter that stands for it.

@@ -1,0 +1,61 @@
+package web
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/web/access"
+	"jobledger/commands"
+	"jobledger/commands/archive"
+	"jobledger/commands/commandstest"
+	"jobledger/ledger/event"
+	"jobledger/ledger/proof"
+)
+
+// Where events have left the ledger for an archive, the answer names the file that has them.
+func TestArchivedEventsNameTheirFile(t *testing.T) {
+	s := serve(t, "127.0.0.1:0")
+	service := &commands.Service{Store: s.Store}
+	who := event.Worker{Name: "w", Boot: "01KDY9FY88TH00000000000011"}
+	jobs, err := service.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"mail"}, Worker: who})
+	if err == nil {
+		_, err = service.Apply(t.Context(), "worker:w", jobs[0].ID, commands.Succeed{Token: jobs[0].Token})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.enqueue("mail", 2*proof.BlockSize)
+	dir := filepath.Join(t.TempDir(), "old")
+	for hi := int64(proof.BlockSize); hi <= 2*proof.BlockSize; hi += proof.BlockSize {
+		_, err := archive.Close(t.Context(), service, hi, archive.Options{Dir: dir, Actor: "cli:test",
+			Most: proof.BlockSize})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	removal := &archive.Removal{Service: service, Dir: dir, Actor: "cli:test"}
+	s.Store.Now = func() time.Time { return time.Now().Add(time.Hour) }
+	if done, _, err := removal.Step(t.Context()); err != nil || done.Jobs != 1 {
+		t.Fatal(done, err)
+	}
+	token := s.create("all", []string{"*"}, access.Scopes...)
+	for path, file := range map[string]string{"/attempts": "0000000000-0000000256.jsonl.gz",
+		"/attempts?at=pos:200": "0000000000-0000000256.jsonl.gz", "/export": "0000000000-0000000256.jsonl.gz",
+		"/attempts?from=pos:301&to=pos:400": "0000000256-0000000512.jsonl.gz",
+		"/export?to=pos:9":                  "0000000000-0000000256.jsonl.gz",
+		"/export?format=csv&from=pos:400":   "0000000256-0000000512.jsonl.gz",
+		"/attempts?from=2000-01-01T00:00:00Z":         "0000000000-0000000256.jsonl.gz"} {
+		answer, body := s.do("GET", "/api/v1"+path, nil, "Authorization", token)
+		if answer.StatusCode != 404 || !strings.Contains(body, `"code":"archived","exit":3`) ||
+			!strings.Contains(body, "in the file "+file+" of its archive") {
+			t.Errorf("%s: %s %s", path, answer.Status, body)
+		}
+	}
+	answer, body := s.do("GET", "/api/v1/export?from=pos:513", nil, "Authorization", token)
+	if answer.StatusCode != 200 {
+		t.Errorf("what is in the ledger: %s %.300s", answer.Status, body)
+	}
+	commandstest.Verify(t, s.Store)
+}
