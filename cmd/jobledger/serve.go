@@ -219,7 +219,7 @@ func (p *program) webConfig(store *ledger.Store, dir string) web.Config {
 		Name: cli.DisplayDSN(p.DB), Owner: p.DefaultActor(), Announce: p.announce, Report: p.Message,
 		Also: keeper.Step}
 	if dir != "" {
-		config.Archived = archive.Ends(store, dir)
+		config.Archived, config.Archive = archive.Ends(store, dir), dir
 	}
 	return config
 }

@@ -2,10 +2,12 @@ package archive
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"os"
+	"time"
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -35,6 +37,33 @@ func Lines(ctx context.Context, store *ledger.Store, dir string, f ledger.Filter
 			yield(event.Line{}, err)
 		}
 	}
+}
+
+// PosAt returns the last pos whose at is not after t, also where that event has left the ledger; 0 if there
+// is none. Errors: those of Lines.
+func PosAt(ctx context.Context, store *ledger.Store, dir string, t time.Time) (pos int64, err error) {
+	var files []File
+	err = store.Read(ctx, func(tx *ledger.Tx) error {
+		if pos, err = projection.PosAt(ctx, tx, t); errors.Is(err, projection.ErrArchived) {
+			pos = 0
+			files, err = ListIn(ctx, tx, dir)
+		}
+		return err
+	})
+	for i := 0; i < len(files) && err == nil; i++ {
+		f := &files[i]
+		if !f.LastAt.After(t) {
+			pos = f.Hi
+			continue
+		}
+		for line, err := range Lines(ctx, store, dir, ledger.Filter{After: f.Lo, Until: f.Hi}, false) {
+			if err != nil || line.At.After(t) {
+				return pos, err
+			}
+			pos = line.Pos
+		}
+	}
+	return pos, err
 }
 
 // whole reads along all events that there ever were.

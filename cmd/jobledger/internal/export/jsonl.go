@@ -8,6 +8,7 @@ import (
 	"iter"
 
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/commands/archive"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/prefetch"
@@ -22,6 +23,9 @@ type LinesOptions struct {
 	Bodies   bool             // with payloads, results and salts; only such lines can be imported
 	Progress func(events int) // called now and then with the number of events since the last call; may be nil
 
+	// Archive is the folder of the archive, from which comes what has left the ledger; "": nothing does.
+	Archive string
+
 	// Withhold returns a line as its reader may see it; nil: as it is.
 	Withhold func(line []byte) ([]byte, error)
 }
@@ -35,7 +39,11 @@ func Lines(
 	}
 	buffer := bufio.NewWriterSize(out, 64<<10)
 	var line []byte
-	for l, err := range prefetch.Lines(linesOf(ctx, store, w, o.Bodies)) {
+	lines := linesOf(ctx, store, w, o.Bodies)
+	if o.Archive != "" {
+		lines = archive.Lines(ctx, store, o.Archive, ledger.Filter{After: w.After, Until: w.Until}, o.Bodies)
+	}
+	for l, err := range prefetch.Lines(lines) {
 		if err != nil {
 			return events, err
 		}

@@ -69,6 +69,7 @@ type Config struct {
 	Archived func(context.Context, event.JobID) (event.State, error)
 	Also     func(context.Context) error
 
+	Archive string // the folder of the archive; "": it is not known
 	// Announce shows a login link to the user who runs the server; nil: there are none.
 	Announce func(link string)
 	// Report logs a fault of the server, in one line; nil: it is dropped.
@@ -104,7 +105,7 @@ func New(c Config) *Server {
 		Peers: c.Peers, Keys: &access.Keys{Path: c.Access}, Rate: c.Rate, AskTimeout: c.Times.Ask})
 	s.api = api.New(api.Config{Store: c.Store, Door: s.door, Follower: s.follower,
 		Moments: new(view.Moments), Figures: new(view.Now), Verifier: s.verifier, Ask: c.Ask, Now: c.Now,
-		Report: c.Report})
+		Archive: c.Archive, Report: c.Report})
 	pages.API, s.pages = s.api, pages
 	service := &commands.Service{Store: c.Store, Archived: c.Archived}
 	_, owner, _ := strings.Cut(c.Owner, ":")

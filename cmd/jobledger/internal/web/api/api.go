@@ -44,6 +44,7 @@ type Config struct {
 	Figures  *view.Now
 	Ask      Ask
 	Now      func() time.Time
+	Archive  string                           // the folder of the archive; "": it is not known
 	Report   func(format string, args ...any) // logs a fault of the server, in one line
 }
 

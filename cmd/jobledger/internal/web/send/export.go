@@ -2,6 +2,7 @@ package send
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/ledger"
+	"jobledger/projection"
 )
 
 // ExportParams are the parameters of an export.
@@ -33,8 +35,9 @@ func (a *Sender) export(w http.ResponseWriter, r *http.Request) error {
 	}
 	var window export.Window
 	var tail int64
+	var ends [2]*timespec.When
 	err = a.Store.Read(r.Context(), func(tx *ledger.Tx) (err error) {
-		var ends [2]*timespec.When
+		ends = [2]*timespec.When{}
 		for i, name := range []string{"from", "to"} {
 			if query.Has(name) {
 				when, err := cli.ParseWhen(name, query.Get(name), a.Now())
@@ -53,6 +56,11 @@ func (a *Sender) export(w http.ResponseWriter, r *http.Request) error {
 		}
 		return err
 	})
+	lines, folder := query.Get("format") == "" || query.Get("format") == "jsonl", ""
+	if errors.Is(err, projection.ErrArchived) && lines && a.Archive != "" {
+		folder = a.Archive
+		window, err = export.BetweenWithArchive(r.Context(), a.Store, folder, ends[0], ends[1])
+	}
 	if err != nil {
 		return err
 	}
@@ -61,7 +69,7 @@ func (a *Sender) export(w http.ResponseWriter, r *http.Request) error {
 	switch query.Get("format") {
 	case "", "jsonl":
 		kind, name = "application/x-ndjson", "export.jsonl"
-		options := export.LinesOptions{Bodies: bodies}
+		options := export.LinesOptions{Bodies: bodies, Archive: folder}
 		if !api.MaySeeBodies(r.Context()) {
 			options.Withhold = api.WithholdOfEvent
 		}
