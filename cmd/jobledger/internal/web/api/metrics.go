@@ -26,39 +26,52 @@ const metricsAge = 2 * time.Second
 
 // cache has the newest figures of the ledger, so that many scrapes cost no more than one.
 type cache struct {
-	mu   sync.Mutex
+	mu sync.Mutex
+	of [2]cached // as text, and in OpenMetrics
+}
+
+type cached struct {
 	at   time.Time // on the monotonic clock
 	text string
 }
 
-// serveMetrics answers in the text format of Prometheus, version 0.0.4.
+// serveMetrics answers in the text format of Prometheus, version 0.0.4, or in OpenMetrics 1.0.
 func (a *API) serveMetrics(w http.ResponseWriter, r *http.Request) error {
-	text, err := a.ledgerMetrics(r.Context())
+	open := wantsOpenMetrics(r)
+	text, err := a.ledgerMetrics(r.Context(), open)
 	if err != nil {
 		return err
 	}
-	m := &exposition{}
+	m := &exposition{open: open}
 	m.requests(a.Door.Answers(), a.Door.Durations())
 	m.process()
 	m.one("jobledger_sse_clients", "Streams of events that are open.", float64(a.Follower.Count()))
 	if a.Waiting != nil {
 		m.one("jobledger_long_polls", "Claims that wait for a job.", float64(a.Waiting()))
 	}
-	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	w.Header().Set("Content-Type", textMetrics)
+	if open {
+		w.Header().Set("Content-Type", openMetrics)
+		_, _ = m.WriteString("# EOF\n") // it never fails
+	}
 	return door.Send(w, []byte(text+m.String()))
 }
 
 // ledgerMetrics returns the metrics of the ledger, at most metricsAge old.
-func (a *API) ledgerMetrics(ctx context.Context) (string, error) {
+func (a *API) ledgerMetrics(ctx context.Context, open bool) (string, error) {
 	a.metrics.mu.Lock()
 	defer a.metrics.mu.Unlock()
-	if a.metrics.text != "" && time.Since(a.metrics.at) < metricsAge {
-		return a.metrics.text, nil
+	kept := &a.metrics.of[0]
+	if open {
+		kept = &a.metrics.of[1]
+	}
+	if kept.text != "" && time.Since(kept.at) < metricsAge {
+		return kept.text, nil
 	}
 	now := a.Now()
 	var figures view.Figures
 	var counted int64
-	counts := &exposition{}
+	counts := &exposition{open: open}
 	if err := a.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
 		if figures, err = view.ReadFigures(ctx, tx, now); err != nil {
 			return err
@@ -67,12 +80,18 @@ func (a *API) ledgerMetrics(ctx context.Context) (string, error) {
 			return err
 		}
 		counts.Reset()
-		counted, _, err = a.totals.Refresh(ctx, tx, counts.totals)
-		return err
+		var traceErr error
+		counted, _, err = a.totals.Refresh(ctx, tx, func(queues map[string]*view.QueueTotals) {
+			if open {
+				traceErr = view.AddTraces(ctx, tx, queues)
+			}
+			counts.totals(queues)
+		})
+		return cmp.Or(err, traceErr)
 	}); err != nil {
 		return "", err
 	}
-	m := &exposition{}
+	m := &exposition{open: open}
 	m.figures(figures, now)
 	m.one("jobledger_counted_pos", "Position up to which the counters of the ledger count; they are left out "+
 		"until it is that of the last event.", float64(counted))
@@ -80,20 +99,32 @@ func (a *API) ledgerMetrics(ctx context.Context) (string, error) {
 	m.verified(a.Verifier)
 	m.sizes(a.Store)
 	m.build(a.Store)
-	a.metrics.text, a.metrics.at = m.String(), time.Now()
-	return a.metrics.text, nil
+	kept.text, kept.at = m.String(), time.Now()
+	return kept.text, nil
 }
 
-// exposition is text in the format of Prometheus.
-type exposition struct{ strings.Builder }
+// exposition is text in the format of Prometheus, or in OpenMetrics.
+type exposition struct {
+	strings.Builder
+	open bool // in OpenMetrics
+}
 
 // family begins the samples of one metric.
 func (m *exposition) family(name, kind, help string) {
+	if m.open {
+		m.openFamily(name, kind, help)
+		return
+	}
 	fmt.Fprintf(m, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 }
 
 // sample adds one value; labels are pairs of name and value.
 func (m *exposition) sample(name string, value float64, labels ...string) {
+	m.sampleOf(name, value, "", labels...)
+}
+
+// sampleOf is sample with an exemplar.
+func (m *exposition) sampleOf(name string, value float64, exemplar string, labels ...string) {
 	var pairs []string
 	for i := 0; i < len(labels); i += 2 {
 		pairs = append(pairs, labels[i]+`="`+labelEscaper.Replace(labels[i+1])+`"`)
@@ -101,7 +132,7 @@ func (m *exposition) sample(name string, value float64, labels ...string) {
 	if len(pairs) > 0 {
 		name += "{" + strings.Join(pairs, ",") + "}"
 	}
-	fmt.Fprintf(m, "%s %s\n", name, strconv.FormatFloat(value, 'g', -1, 64))
+	fmt.Fprintf(m, "%s %s%s\n", name, strconv.FormatFloat(value, 'g', -1, 64), exemplar)
 }
 
 var labelEscaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
@@ -229,8 +260,8 @@ func (m *exposition) requests(counts map[door.Answered]int64, took map[string]do
 	for _, route := range slices.Sorted(maps.Keys(took)) {
 		d := took[route]
 		method, path := splitPattern(route)
-		m.buckets("jobledger_http_request_duration_seconds", door.Buckets[:], d.Counts[:], d.Sum, "route", path,
-			"method", method)
+		m.buckets("jobledger_http_request_duration_seconds", door.Buckets[:], d.Counts[:], d.Sum, nil,
+			"route", path, "method", method)
 	}
 }
 

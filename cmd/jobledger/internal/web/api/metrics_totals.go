@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strconv"
 
 	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/cmd/jobledger/internal/web/view"
@@ -80,18 +79,24 @@ func sortedKinds[V any](of map[event.Kind]V) []event.Kind {
 
 // histogram adds the samples of h.
 func (m *exposition) histogram(name string, h *view.Histogram, labels ...string) {
-	m.buckets(name, view.Buckets[:], h.Counts[:], h.Sum, labels...)
+	m.buckets(name, view.Buckets[:], h.Counts[:], h.Sum, h.Exemplars[:], labels...)
 }
 
-// buckets adds a histogram: the last of counts is of what is above all ends.
-func (m *exposition) buckets(name string, ends []float64, counts []int64, sum float64, labels ...string) {
+// buckets adds a histogram: the last of counts is of what is above all ends. It has exemplars in OpenMetrics,
+// unless these are nil.
+func (m *exposition) buckets(name string, ends []float64, counts []int64, sum float64, of []view.Exemplar,
+	labels ...string) {
 	count := int64(0)
 	for i, n := range counts {
 		end := "+Inf"
 		if count += n; i < len(ends) {
-			end = strconv.FormatFloat(ends[i], 'g', -1, 64)
+			end = m.endOf(ends[i])
 		}
-		m.sample(name+"_bucket", float64(count), append(slices.Clone(labels), "le", end)...)
+		last := ""
+		if m.open && of != nil {
+			last = exemplar(&of[i])
+		}
+		m.sampleOf(name+"_bucket", float64(count), last, append(slices.Clone(labels), "le", end)...)
 	}
 	m.sample(name+"_sum", sum, labels...)
 	m.sample(name+"_count", float64(count), labels...)

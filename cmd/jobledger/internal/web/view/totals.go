@@ -34,6 +34,8 @@ var Buckets = func() (ends [23]float64) {
 type Histogram struct {
 	Counts [len(Buckets) + 1]int64
 	Sum    float64 // seconds
+
+	Exemplars [len(Buckets) + 1]Exemplar // of Waits and Runs
 }
 
 func (h *Histogram) add(d time.Duration) {
@@ -41,6 +43,14 @@ func (h *Histogram) add(d time.Duration) {
 	i, _ := slices.BinarySearch(Buckets[:], s)
 	h.Counts[i]++
 	h.Sum += s
+}
+
+// addOf is add, and the job of e is the exemplar of the bucket from now on.
+func (h *Histogram) addOf(d time.Duration, e event.Event) {
+	h.add(d)
+	s := max(0, d.Seconds())
+	i, _ := slices.BinarySearch(Buckets[:], s)
+	h.Exemplars[i] = Exemplar{Job: e.Job, N: e.N, Value: s, At: e.At}
 }
 
 // QueueTotals are what happened in one queue since the first event. Waits are from when a job was ready to
@@ -217,7 +227,7 @@ func (t *Totals) addClaim(q *QueueTotals, e event.Event, name string) {
 	if q.Runs[e.Kind()] == nil {
 		q.Runs[e.Kind()] = new(Histogram)
 	}
-	q.Runs[e.Kind()].add(e.At.Sub(claim.ClaimedAt))
+	q.Runs[e.Kind()].addOf(e.At.Sub(claim.ClaimedAt), e)
 	code := ""
 	switch b := e.Body.(type) {
 	case *event.Failed:
@@ -240,7 +250,7 @@ func (t *Totals) addReady(q *QueueTotals, e event.Event) {
 	}
 	if e.Kind() == event.KindClaimed {
 		if ready, ok := t.ready[e.N]; ok {
-			q.Waits.add(e.At.Sub(ready))
+			q.Waits.addOf(e.At.Sub(ready), e)
 		}
 	}
 	if e.To != event.Queued {
