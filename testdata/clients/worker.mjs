@@ -21,7 +21,7 @@ async function send(method, path, body, patience = 30_000) {
         headers: { Authorization: "Bearer " + process.env.JOBLEDGER_API_TOKEN, "Content-Type": "application/json" },
       });
       const text = await answer.text();
-      if (![429, 502, 503, 504].includes(answer.status) || Date.now() > end)
+      if (![429, 502, 503, 504, 507].includes(answer.status) || Date.now() > end)
         return [answer.status, text ? JSON.parse(text) : null];
     } catch (e) {
       if (Date.now() > end) throw e;

@@ -25,7 +25,7 @@ def send(method, path, body=None, patience=30):
             with urllib.request.urlopen(request, timeout=90) as answer:
                 return answer.status, json.loads(answer.read() or b"null")
         except urllib.error.HTTPError as e:
-            if e.code not in (429, 502, 503, 504) or time.monotonic() > end:
+            if e.code not in (429, 502, 503, 504, 507) or time.monotonic() > end:
                 return e.code, json.loads(e.read() or b"null")
         except OSError:
             if time.monotonic() > end:

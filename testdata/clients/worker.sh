@@ -22,7 +22,7 @@ send() { # METHOD PATH [BODY]: prints the answer; a lost one, or a busy server, 
       --data-binary @- --write-out '\n%{http_code}' "$url$2" <<<"${3:-}") || true
     case ${answer##*$'\n'} in
       2??) printf '%s' "${answer%$'\n'*}"; return ;;
-      000 | 429 | 50[234]) sleep 1 ;;
+      000 | 429 | 50[2347]) sleep 1 ;;
       *) printf '%s\n' "$answer" >&2; return 1 ;;
     esac
   done
