@@ -115,13 +115,11 @@ func TestOpenMetrics(t *testing.T) {
 		if !in || !slices.Contains(allowed, suffix) {
 			t.Errorf("%s is in the family %s, a %s", m[1], family, kind)
 		}
-		end := below
+		end := 0.0
 		if le := upperEnd.FindStringSubmatch(m[2]); le != nil {
 			if end, _ = strconv.ParseFloat(le[1], 64); le[1] != "+Inf" && !strings.ContainsAny(le[1], ".e") {
 				t.Errorf("the end of a bucket is no float: %s", line)
 			}
-		} else {
-			end = 0
 		}
 		if m[4] != "" {
 			x := openExemplar.FindStringSubmatch(m[4])
