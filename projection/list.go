@@ -27,15 +27,45 @@ type Filter struct {
 	Error        string    // with this error code; "": all
 	Exit         *int      // whose last failure had this exit code; nil: all
 	Host         string    // whose owner, or last owner, ran on this host, queued again or not; "": all
+
+	Match []Match // all of these must hold too
 }
 
 // List returns the jobs that f selects, the newest first, without payloads and results. After, Until
 // and Before limit what it reads. Otherwise, without a queue and a key it may read every row: a million take
 // less than a second, and an index for it would cost every transition.
-func List(ctx context.Context, tx *ledger.Tx, f Filter) ([]Job, error) {
+func List(ctx context.Context, tx *ledger.Tx, f Filter) (found []Job, err error) {
+	if !f.compares() {
+		return f.rows(ctx, tx)
+	}
+	limit := f.Limit
+	f.Limit = asOfPage
+	for {
+		page, err := f.rows(ctx, tx)
+		if err != nil {
+			return nil, err
+		}
+		for _, j := range page {
+			if !f.matches(j) {
+				continue
+			}
+			if found = append(found, j); len(found) == limit {
+				return found, nil
+			}
+		}
+		if len(page) < f.Limit {
+			return found, nil
+		}
+		f.Before = page[len(page)-1].N
+	}
+}
+
+// rows is List for all but what is compared job by job.
+func (f Filter) rows(ctx context.Context, tx *ledger.Tx) ([]Job, error) {
 	c := f.conditions()
 	c.addStates(`j.state`, f.States)
 	f.addChanging(&c)
+	f.addNow(&c)
 	return c.list(ctx, tx, f.Limit)
 }
 
@@ -127,9 +157,11 @@ func (f Filter) addChanging(c *conditions) {
 	}
 }
 
-// changing reports whether f says something of columns that change while a job lives.
+// changing reports whether f says something of columns that change while a job lives, or what is compared
+// job by job.
 func (f Filter) changing() bool {
-	return !f.FinishedFrom.IsZero() || !f.FinishedTo.IsZero() || f.Error != "" || f.Host != "" || f.Exit != nil
+	return !f.FinishedFrom.IsZero() || !f.FinishedTo.IsZero() || f.Error != "" || f.Host != "" ||
+		f.Exit != nil || f.compares()
 }
 
 // selects is addChanging for a job in memory: exit is of its last failure, and onHost says whether its last
@@ -140,7 +172,8 @@ func (f Filter) selects(j Job, exit Exit, onHost bool) bool {
 		!f.FinishedTo.IsZero() && (j.FinishedAt.IsZero() || j.FinishedAt.After(f.FinishedTo)),
 		f.Error != "" && j.ErrorCode != f.Error,
 		f.Host != "" && !onHost,
-		f.Exit != nil && (exit.Code == nil || *exit.Code != *f.Exit):
+		f.Exit != nil && (exit.Code == nil || *exit.Code != *f.Exit),
+		!f.matches(j):
 		return false
 	}
 	return true

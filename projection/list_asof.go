@@ -21,7 +21,7 @@ const stateThen = `CASE WHEN j.finished_at < ? THEN j.state ELSE
     (SELECT e.to_state FROM events e WHERE e.job = j.n AND e.seq > 0 AND e.pos <= ?
      ORDER BY e.seq DESC LIMIT 1) END`
 
-// asOfPage is how many candidates ListAsOf folds at a time where only folding shows what they were.
+// asOfPage is how many candidates List and ListAsOf read at a time where not all of them need match.
 const asOfPage = 1000
 
 // ListAsOf returns what List would have returned at m. The rows find the candidates, because queue, tags and
@@ -72,6 +72,7 @@ func ListAsOf(ctx context.Context, tx *ledger.Tx, f Filter, m Moment) (found []T
 // only for jobs that had not ended, it reads those, if a keyframe says which they were.
 func (f Filter) rowsAsOf(ctx context.Context, tx *ledger.Tx, m Moment) (rows []Job, err error) {
 	c := f.conditions()
+	f.addEvents(&c, m.Pos)
 	c.addStates(stateThen, f.States, m.next, m.Pos)
 	if len(f.States) == 0 || slices.ContainsFunc(f.States, event.State.Final) {
 		return c.list(ctx, tx, f.Limit)

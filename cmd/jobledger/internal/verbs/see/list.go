@@ -3,6 +3,7 @@ package see
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
@@ -24,7 +25,12 @@ func (p *Verbs) List() cli.Verb {
 			"queues, all of the tags. WHEN is the time that matters in that state: its distance from now up to " +
 			"48 hours, beyond that the date. ERROR is the code of the last failure, and 'exit N' where a " +
 			"command exited. --from and --to include the moment that they name, which may be pos:N; --host, " +
-			"--error and --exit are about the last claim and the last failure." + cli.AboutAsOf,
+			"--error and --exit are about the last claim and the last failure.\n" +
+			"A term of --find is a word, which is the beginning of an id or part of queue, key, group, error code " +
+			"or a tag; or a key and its value, of " + strings.Join(jobfilter.FindKeys, ", ") + ". A term after a - " +
+			"must not hold. worker is the owner or the last one, kind, actor and pos are about any event of the " +
+			"job, since and until about when it was enqueued. Several of one key mean any of them, but for words, " +
+			"tag, kind and actor: all of these." + cli.AboutAsOf,
 		Flags: append(listFlags(),
 			cli.WholeFlag("limit", "at most `N` jobs, 0 for all", 50, 0, math.MaxInt, ""),
 			cli.AsOfFlag(),
@@ -36,6 +42,8 @@ func (p *Verbs) List() cli.Verb {
 				"what failed for good between two and four"},
 			{"jobledger list --exit 7 --host alpha --from -1d",
 				"what was enqueued since yesterday, and last failed with exit code 7 on this host"},
+			{"jobledger list --find 'smtp worker:alpha -queue:mail since:-2h'",
+				"what has smtp in its queue, key, error code or tags, and more conditions"},
 			{"jobledger list --tag customer=17 --limit 0", "every job with this tag"},
 			{"jobledger list --key invoice-4711 --json", "the job with this key, for a script"},
 			{"jobledger list --as-of 14:30 --state running",
@@ -74,7 +82,10 @@ func (p *Verbs) list(c *cli.Context, f projection.Filter, limit int) error {
 				return err
 			}
 		}
-		return jobfilter.AddWindow(p.Program, c, tx, &f)
+		if err := jobfilter.AddWindow(p.Program, c, tx, &f); err != nil {
+			return err
+		}
+		return jobfilter.AddFind(p.Program, c, tx, &f)
 	})
 	if err != nil {
 		return err
@@ -120,7 +131,8 @@ func (p *Verbs) list(c *cli.Context, f projection.Filter, limit int) error {
 func listFlags() []cli.Flag {
 	flags := jobfilter.Flags(jobfilter.StateNames())
 	flags = slices.Insert(flags, 1, cli.Flag(cli.ListFlag("queue", "only of this `QUEUE`", "q")))
-	return slices.Insert(flags, 3, cli.Flag(&cli.StringFlag{Name: "key", Usage: "only with this `KEY`"}))
+	flags = slices.Insert(flags, 3, cli.Flag(&cli.StringFlag{Name: "key", Usage: "only with this `KEY`"}))
+	return append(flags, jobfilter.FindFlag())
 }
 
 func listFilter(c *cli.Context) (projection.Filter, error) {

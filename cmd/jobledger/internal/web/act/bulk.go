@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/bulk"
+	"jobledger/cmd/jobledger/internal/jobfilter"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
@@ -63,13 +64,13 @@ type selected struct {
 }
 
 // filters are the parameters that select jobs; the queue alone selects too many.
-var filters = []string{"state", "tag", "key", "group", "error", "exit", "host", "from", "to"}
+var filters = []string{"state", "tag", "key", "group", "error", "exit", "host", "from", "to", "find"}
 
 // Select returns the jobs that the filter selects as of pos.
 func (a *Acts) Select(ctx context.Context, filter url.Values, pos int64) (set []selected, err error) {
 	narrow := false
 	for _, name := range filters {
-		narrow = narrow || filter.Get(name) != ""
+		narrow = narrow || filter.Get(name) != "" && (name != "find" || jobfilter.Narrows(filter.Get(name)))
 	}
 	if !narrow {
 		return nil, door.Refusal(http.StatusBadRequest, "usage",

@@ -25,6 +25,8 @@ type jobsView struct {
 	Filter url.Values
 	States []choice
 	Select []param // the filter, where an act on all that match is possible
+
+	FindKeys []string // of the terms of a search
 }
 
 // choice is one value of a field of a form.
@@ -47,7 +49,7 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	view := jobsView{Filter: query}
+	view := jobsView{Filter: query, FindKeys: jobfilter.FindKeys}
 	for _, name := range jobfilter.StateNames() {
 		view.States = append(view.States, choice{name, slices.Contains(query["state"], name)})
 	}
@@ -106,7 +108,8 @@ func selectOf(query url.Values) (filter []param) {
 		if name == "at" || name == "limit" {
 			continue
 		}
-		narrow = narrow || name != "queue" && name != "by"
+		narrow = narrow || name != "queue" && name != "by" && (name != "find" ||
+			jobfilter.Narrows(query.Get(name)))
 		for _, value := range query[name] {
 			filter = append(filter, param{name, value})
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/jobfilter"
 	"jobledger/ledger/event"
 )
 
@@ -55,6 +56,12 @@ func jobsSQL(query url.Values, limit int) string {
 		}
 		switch {
 		case name == "limit" || name == "tag":
+		case name == "find":
+			found, ok := findSQL(query.Get(name))
+			if !ok {
+				return ""
+			}
+			terms = append(terms, found...)
 		case !known || len(texts) == 0:
 			return ""
 		default:
@@ -68,6 +75,37 @@ func jobsSQL(query url.Values, limit int) string {
 	}
 	return fmt.Sprintf("SELECT id, state, queue, failures, max_attempts, worker, key, error_code "+
 		"FROM current%s ORDER BY id DESC LIMIT %d", where, limit)
+}
+
+// findSQL are the terms of a search as conditions on the view; ok is false where that does not say it.
+func findSQL(text string) (conditions []string, ok bool) {
+	terms, err := jobfilter.Terms(text)
+	if err != nil {
+		return nil, false
+	}
+	columns := map[string]string{"queue": "queue", "state": "state", "key": "key", "error": "error_code"}
+	anyOf := make(map[string][]string)
+	for _, t := range terms {
+		tag, value, valued := strings.Cut(t.Value, "=")
+		column, known := columns[t.Key]
+		if t.Key == "tag" && valued {
+			column, known, t.Value = "tags ->> "+sqlText(tag), true, value
+		}
+		switch {
+		case known && t.Key == "tag" && !t.Not: // a job has several
+			conditions = append(conditions, column+" = "+sqlText(t.Value))
+		case !known:
+			return nil, false
+		case t.Not:
+			conditions = append(conditions, "coalesce("+column+", '') <> "+sqlText(t.Value))
+		default:
+			anyOf[column] = append(anyOf[column], sqlText(t.Value))
+		}
+	}
+	for column, values := range anyOf {
+		conditions = append(conditions, column+" IN ("+strings.Join(values, ", ")+")")
+	}
+	return conditions, true
 }
 
 // eventsSQL lists events up to pos as query selects them; "" where SQL over one view does not say that.

@@ -1,0 +1,229 @@
+package jobfilter
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/export"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection"
+)
+
+// Term is a term of a search: a word, or a key and its value.
+type Term struct {
+	Key   string // "": a word
+	Value string
+	Not   bool
+}
+
+// FindKeys are the keys of terms.
+var FindKeys = []string{"queue", "state", "key", "tag", "worker", "error", "kind", "actor", "since", "until",
+	"id", "pos"}
+
+// maxTerms is how many terms a search may have.
+const maxTerms = 64
+
+// FindFlag selects jobs by the terms of a search.
+func FindFlag() cli.Flag {
+	return &cli.StringFlag{Name: "find",
+		Usage: "only what all of these `TERMS` select: WORD, KEY:VALUE or -TERM"}
+}
+
+// Terms reads the terms of a search. They are separated by space; one in quotation marks may have some.
+func Terms(text string) (terms []Term, err error) {
+	rest := strings.TrimSpace(text)
+	for rest != "" {
+		t, keyed, quoted := Term{}, false, false
+		if rest, t.Not = strings.CutPrefix(rest, "-"); rest == "" || rest[0] == ' ' {
+			return nil, findError("there is no term after a -")
+		}
+		var b strings.Builder
+		end := len(rest)
+		for i, r := range rest {
+			if r == '"' {
+				quoted = !quoted
+				continue
+			}
+			if !quoted && (r == ' ' || r == '\t' || r == '\n' || r == '\r') {
+				end = i
+				break
+			}
+			if !quoted && !keyed && r == ':' {
+				keyed, t.Key = true, b.String()
+				b.Reset()
+				continue
+			}
+			b.WriteRune(r)
+		}
+		if quoted {
+			return nil, findError("a quotation mark is not closed")
+		}
+		t.Value, rest = b.String(), strings.TrimSpace(rest[end:])
+		if err := t.check(keyed); err != nil {
+			return nil, err
+		}
+		if terms = append(terms, t); len(terms) > maxTerms {
+			return nil, findError("more than %d terms", maxTerms)
+		}
+	}
+	if len(terms) == 0 {
+		return nil, findError("there is no term")
+	}
+	return terms, nil
+}
+
+// check returns why there is no such term.
+func (t Term) check(keyed bool) error {
+	number, err := strconv.ParseInt(t.Value, 10, 64)
+	name, _, _ := strings.Cut(t.Value, "=")
+	switch {
+	case keyed && !slices.Contains(FindKeys, t.Key):
+		return findError("there is no key %.40q; put a word that has a colon in quotation marks", t.Key)
+	case t.Value == "" && keyed:
+		return findError("%s: has no value", t.Key)
+	case t.Value == "":
+		return findError("a word is empty")
+	case t.Not && (t.Key == "since" || t.Key == "until"):
+		return findError("-%s is no term: since: and until: exclude each other", t.Key)
+	case t.Key == "pos" && (err != nil || number < 1):
+		return findError("pos: has the position of an event, not %.40q", t.Value)
+	case t.Key == "tag" && name == "":
+		return findError("tag: has K=V or K, not %.40q", t.Value)
+	case t.Key == "state":
+		if _, err := event.ParseState(t.Value); err != nil {
+			return cli.WithHint(cli.Usagef("--find: there is no state %.40q", t.Value), "the states are %s",
+				strings.Join(StateNames(), ", "))
+		}
+	case t.Key == "kind":
+		if _, err := event.ParseKind(t.Value); err != nil {
+			return cli.WithHint(cli.Usagef("--find: there is no kind %.40q", t.Value), "the kinds are %s",
+				strings.Join(KindNames(), ", "))
+		}
+	}
+	return nil
+}
+
+func findError(format string, args ...any) error {
+	return cli.WithHint(cli.Usagef("--find: "+format, args...),
+		"a term is WORD, KEY:VALUE, \"in quotation marks\", or - and one of these; the keys are %s",
+		strings.Join(FindKeys, ", "))
+}
+
+// KindNames returns the names of all kinds of events.
+func KindNames() (names []string) {
+	for _, k := range event.Kinds() {
+		names = append(names, k.String())
+	}
+	return names
+}
+
+// Narrows reports whether a search says more than the queue. One that cannot be read does: its reader says
+// why.
+func Narrows(text string) bool {
+	terms, err := Terms(text)
+	return err != nil || slices.ContainsFunc(terms, func(t Term) bool { return t.Key != "queue" })
+}
+
+// aspects are what the keys look at, but for since and until.
+var aspects = map[string]projection.Aspect{"": projection.OfWord, "queue": projection.OfQueue,
+	"state": projection.OfState, "key": projection.OfKey, "tag": projection.OfTag,
+	"worker": projection.OfWorker, "error": projection.OfError, "kind": projection.OfKind,
+	"actor": projection.OfActor, "id": projection.OfID, "pos": projection.OfPos}
+
+// several are the keys of which a job can have several values. Of the others, terms of one key say any of
+// their values.
+var several = []string{"", "tag", "kind", "actor"}
+
+// AddFind adds what --find says to f.
+func AddFind(p *cli.Program, c *cli.Context, tx *ledger.Tx, f *projection.Filter) error {
+	if !c.IsSet("find") {
+		return nil
+	}
+	terms, err := Terms(c.String("find"))
+	if err != nil {
+		return err
+	}
+	any := make(map[string]int) // where the match of a key is, with one added
+	for _, t := range terms {
+		if t.Key == "since" || t.Key == "until" {
+			if err := addMoment(p, c, tx, f, t); err != nil {
+				return err
+			}
+			continue
+		}
+		i := any[t.Key] - 1
+		if i < 0 || t.Not || slices.Contains(several, t.Key) {
+			f.Match = append(f.Match, projection.Match{Of: aspects[t.Key], Not: t.Not})
+			if i = len(f.Match) - 1; !t.Not {
+				any[t.Key] = i + 1
+			}
+		}
+		f.Match[i].Values = append(f.Match[i].Values, t.operand())
+	}
+	f.Match = slices.DeleteFunc(f.Match, func(m projection.Match) bool { return indexed(f, m) })
+	return nil
+}
+
+// operand is the value of t as a [projection.Match] has it.
+func (t Term) operand() any {
+	switch t.Key {
+	case "kind":
+		kind, _ := event.ParseKind(t.Value)
+		return int64(kind)
+	case "pos":
+		pos, _ := strconv.ParseInt(t.Value, 10, 64)
+		return pos
+	}
+	return t.Value
+}
+
+// addMoment adds a term about when jobs were enqueued.
+func addMoment(p *cli.Program, c *cli.Context, tx *ledger.Tx, f *projection.Filter, t Term) error {
+	when, err := cli.ParseWhen("find", t.Value, p.Now())
+	if err != nil {
+		return err
+	}
+	pos, err := export.PosOf(c.Context, tx, when, t.Key == "since")
+	switch {
+	case err != nil:
+		return err
+	case t.Key == "since":
+		f.After = max(f.After, pos)
+	case pos == 0: // before the first event: none
+		f.Before = 1
+	case f.Until == 0 || pos < f.Until:
+		f.Until = pos
+	}
+	return nil
+}
+
+// indexed moves m into a field of f that says the same, which may have an index; false: there is none.
+func indexed(f *projection.Filter, m projection.Match) bool {
+	if m.Not {
+		return false
+	}
+	var texts []string
+	for _, v := range m.Values {
+		text, _ := v.(string)
+		texts = append(texts, text)
+	}
+	switch {
+	case m.Of == projection.OfQueue && len(f.Queues) == 0:
+		f.Queues = texts
+	case m.Of == projection.OfState && len(f.States) == 0:
+		for _, text := range texts {
+			state, _ := event.ParseState(text)
+			f.States = append(f.States, state)
+		}
+	case m.Of == projection.OfKey && f.Key == "" && len(texts) == 1:
+		f.Key = texts[0]
+	case m.Of == projection.OfError && f.Error == "" && len(texts) == 1:
+		f.Error = texts[0]
+	default:
+		return false
+	}
+	return true
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"encoding/json"
+	"html"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"jobledger/commands"
+	"jobledger/commands/commandstest"
+	"jobledger/ledger/event"
+)
+
+// copiedCommand is the command line that a page shows.
+var copiedCommand = regexp.MustCompile(`(?s)<dt>CLI</dt><dd><code>(.*?)</code>`)
+
+// The terms of a search select the same jobs on the page, in the API and with the command and the SQL that
+// the page shows, and go on to the next page. What cannot be read says what can.
+func TestFindJobs(t *testing.T) {
+	s := newScenario(t)
+	ids := make(map[string]event.JobID)
+	for _, j := range []commands.Enqueue{
+		{Queue: "mail", Key: "invoice-1", Tags: map[string]string{"customer": "17"}},
+		{Queue: "mail", Key: "invoice-2", Tags: map[string]string{"customer": "it's 18"}},
+		{Queue: "render", Key: "invoice-3"}} {
+		ids[j.Key] = s.enqueue(j).ID
+	}
+	_, err := s.Cancel(t.Context(), "cli:ada", ids["invoice-2"], "sent twice")
+	check(t, err)
+	_, fetch := serveOn(t, s.Store, noon)
+	link := regexp.MustCompile(`<a href="/jobs/([0-9A-Z]+)">`)
+	for _, c := range []struct {
+		find, want string
+		sql        bool
+	}{
+		{"invoice", "invoice-3 invoice-2 invoice-1", false},
+		{"queue:mail", "invoice-2 invoice-1", true},
+		{"-queue:mail", "invoice-3", true},
+		{"queue:mail -state:cancelled", "invoice-1", true},
+		{"key:invoice-1 key:invoice-3", "invoice-3 invoice-1", true},
+		{`tag:"customer=it's 18"`, "invoice-2", true},
+		{"tag:customer -tag:customer=17", "invoice-2", false},
+		{"actor:cli:ada", "invoice-2", false},
+		{"kind:cancelled queue:mail", "invoice-2", false},
+		{"pos:3", "invoice-3", false},
+	} {
+		query := url.Values{"find": {c.find}}.Encode()
+		status, _, page := fetch("/jobs?" + query)
+		if status != 200 {
+			t.Errorf("%s: %d\n%s", c.find, status, page)
+			continue
+		}
+		var shown []string
+		for _, found := range link.FindAllStringSubmatch(page, -1) {
+			for key, id := range ids {
+				if string(id) == found[1] {
+					shown = append(shown, key)
+				}
+			}
+		}
+		if got := strings.Join(shown, " "); got != c.want {
+			t.Errorf("%s on the page: %s, want %s", c.find, got, c.want)
+		}
+		_, _, text := fetch("/api/v1/jobs?" + query)
+		var answer struct {
+			Items []struct{ Key string }
+		}
+		check(t, json.Unmarshal([]byte(text), &answer))
+		var items []string
+		for _, j := range answer.Items {
+			items = append(items, j.Key)
+		}
+		if got := strings.Join(items, " "); got != c.want {
+			t.Errorf("%s in the API: %s, want %s", c.find, got, c.want)
+		}
+		if !strings.Contains(page, "at=pos%3A4&amp;find=") {
+			t.Errorf("%s: no link to this search at this moment", c.find)
+		}
+		command := copiedCommand.FindStringSubmatch(page)
+		if command == nil || html.UnescapeString(command[1]) != "jobledger list "+quotedFind(c.find)+" --limit=50" {
+			t.Errorf("%s: the command is %q", c.find, command)
+		}
+		sql := copiedSQL.FindStringSubmatch(page)
+		if c.sql != (sql != nil) {
+			t.Errorf("%s: the SQL is %q", c.find, sql)
+		}
+		if sql != nil {
+			lines := strings.TrimSpace(queried(t, s.Store.DSN(), html.UnescapeString(sql[1])))
+			if got := strings.Count(lines, "\n") + 1; got != len(items) {
+				t.Errorf("%s: SQL %s finds %d, want %d:\n%s", c.find, sql[1], got, len(items), lines)
+			}
+		}
+	}
+	_, _, page := fetch("/jobs?limit=1&find=invoice")
+	next := regexp.MustCompile(`<a href="([^"]*)" rel="next">`).FindStringSubmatch(page)
+	if next == nil {
+		t.Fatalf("there is no next page:\n%s", page)
+	}
+	if _, _, page = fetch(html.UnescapeString(next[1])); !strings.Contains(page, string(ids["invoice-2"])) {
+		t.Errorf("the next page:\n%s", page)
+	}
+	for find, want := range map[string]string{"colour:red": "the keys are queue, state, key, tag, worker, error",
+		"state:lost": "the states are queued", "kind:x": "the kinds are enqueued", `"`: "is not closed"} {
+		query := url.Values{"find": {find}}.Encode()
+		if status, _, page := fetch("/jobs?" + query); status != 400 || !strings.Contains(page, want) {
+			t.Errorf("%s on the page: %d\n%s", find, status, page)
+		}
+		if status, _, text := fetch("/api/v1/jobs?" + query); status != 400 || !strings.Contains(text, want) {
+			t.Errorf("%s in the API: %d %s", find, status, text)
+		}
+	}
+	post := poster(t, serveStore(t, s.Store, noon))
+	for body, want := range map[string]int{
+		`{"act":"cancel","filter":{"find":["queue:mail"]},"at":"pos:4"}`:                                  400,
+		`{"act":"cancel","filter":{"find":["-key:invoice-3 state:queued"]},"at":"pos:4","reason":"once"}`: 200,
+	} {
+		if status, _, text := post("/api/v1/acts", body); status != want {
+			t.Errorf("%s: %d %s", body, status, text)
+		}
+	}
+	for key, want := range map[string]event.State{"invoice-1": event.CancelledState, "invoice-3": event.Queued} {
+		if j, err := s.Get(t.Context(), ids[key]); err != nil || j.State != want {
+			t.Errorf("%s is %s, %v", key, j.State, err)
+		}
+	}
+	commandstest.Verify(t, s.Store)
+}
+
+// quotedFind is the flag with a search as a shell reads it.
+func quotedFind(find string) string {
+	if !strings.ContainsAny(find, ` '"`) {
+		return "--find=" + find
+	}
+	return `'--find=` + strings.ReplaceAll(find, "'", `'\''`) + `'`
+}

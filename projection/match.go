@@ -1,0 +1,120 @@
+package projection
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"jobledger/ledger/event"
+	"jobledger/projection/internal/table"
+)
+
+// Aspect is what a [Match] looks at.
+type Aspect int
+
+// The aspects of a job. Those up to OfWorker are compared job by job; the others select by events.
+const (
+	OfWord   Aspect = iota // the beginning of the id, or a part of queue, key, group, error code or a tag
+	OfID                   // the beginning of the id
+	OfQueue                // the queue
+	OfState                // the name of the state
+	OfKey                  // the key
+	OfTag                  // K=V, or K with any value
+	OfError                // the code of the last failure
+	OfWorker               // the name of the owner, or of the last one
+	OfKind                 // the number of the kind of one of its events
+	OfActor                // the actor of one of its events
+	OfPos                  // the pos of one of its events
+)
+
+// Match is a condition on a job: one of Values, or with Not none of them.
+type Match struct {
+	Of     Aspect
+	Values []any // of OfKind and OfPos integers, otherwise strings
+	Not    bool
+}
+
+// inMemory reports whether m is compared job by job.
+func (m Match) inMemory() bool { return m.Of < OfWorker }
+
+// addEvents adds what f says of the events of a job up to the pos until.
+func (f Filter) addEvents(c *conditions, until int64) {
+	for _, m := range f.Match {
+		in := `IN (` + table.Placeholders(len(m.Values)) + `)`
+		args := append([]any{until}, m.Values...)
+		term := ""
+		switch m.Of {
+		case OfWorker:
+			term = `COALESCE((` + lastClaim + ` AND e.pos <= ? ORDER BY e.seq DESC LIMIT 1), 0) IN
+    (SELECT n FROM workers WHERE worker ` + in + `)`
+		case OfKind:
+			term = `EXISTS (SELECT 1 FROM events e WHERE e.job = j.n AND e.pos <= ? AND e.kind ` + in + `)`
+		case OfActor:
+			term = `EXISTS (SELECT 1 FROM events e WHERE e.job = j.n AND e.pos <= ? AND e.actor IN
+    (SELECT n FROM names WHERE name ` + in + `))`
+		case OfPos:
+			term = `EXISTS (SELECT 1 FROM events e WHERE e.job = j.n AND e.pos <= ? AND e.pos ` + in + `)`
+		default:
+			continue
+		}
+		if m.Not {
+			term = `NOT ` + term
+		}
+		c.add(term, args...)
+	}
+}
+
+// addNow is addEvents for all events.
+func (f Filter) addNow(c *conditions) { f.addEvents(c, math.MaxInt64) }
+
+// compares reports whether f has conditions that are compared job by job.
+func (f Filter) compares() bool { return slices.ContainsFunc(f.Match, Match.inMemory) }
+
+// matches reports whether j meets the conditions of f that are compared job by job.
+func (f Filter) matches(j Job) bool {
+	for _, m := range f.Match {
+		if m.inMemory() && m.Not == slices.ContainsFunc(m.Values, func(v any) bool {
+			text, _ := v.(string)
+			return m.Of.is(j, text)
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// is reports whether this aspect of j is text.
+func (a Aspect) is(j Job, text string) bool {
+	switch a {
+	case OfQueue:
+		return j.Queue == text
+	case OfState:
+		return j.State.String() == text
+	case OfKey:
+		return j.Key == text
+	case OfError:
+		return j.ErrorCode == text
+	case OfTag:
+		name, value, valued := strings.Cut(text, "=")
+		has, ok := j.Tags[name]
+		return ok && (!valued || has == value)
+	case OfID:
+		return hasID(j.ID, text)
+	}
+	for name, value := range j.Tags {
+		if strings.Contains(name, text) || strings.Contains(value, text) {
+			return true
+		}
+	}
+	return len(text) >= leastOfID && hasID(j.ID, text) ||
+		slices.ContainsFunc([]string{j.Queue, j.Key, j.Group, j.ErrorCode},
+			func(s string) bool { return strings.Contains(s, text) })
+}
+
+// leastOfID is how long a word must be to be the beginning of an id: all ids of some years begin alike.
+const leastOfID = 6
+
+// hasID reports whether id begins with text, in letters of either case.
+func hasID(id event.JobID, text string) bool {
+	return strings.HasPrefix(string(id), strings.ToUpper(text))
+}
