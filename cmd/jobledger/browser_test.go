@@ -52,6 +52,7 @@ type browserTask struct {
 	Pages    []string      `json:"pages"`
 	Aria     []browserPart `json:"aria"`
 	Night    *browserNight `json:"night"`
+	Forms    bool          `json:"forms"`
 	Pictures string        `json:"pictures"`
 }
 

@@ -128,6 +128,31 @@ func TestFindJobs(t *testing.T) {
 	commandstest.Verify(t, s.Store)
 }
 
+// The fields of a search offer names that are in the ledger, each as the search takes it.
+func TestFindOffersNames(t *testing.T) {
+	s := newScenario(t)
+	s.enqueue(commands.Enqueue{Queue: "mail"})
+	_, err := s.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"mail"}, Limit: 1,
+		Worker: event.Worker{Name: "alpha & co", Boot: "b1", Host: "h", PID: 1}})
+	check(t, err)
+	_, fetch := serveOn(t, s.Store, noon)
+	_, _, page := fetch("/jobs")
+	for _, option := range []string{"queue:mail", "state:queued", `worker:"alpha & co"`, "kind:reclaimed",
+		"actor:", "pos:", "mail"} {
+		if !strings.Contains(page, `<option value="`+html.EscapeString(option)+`"></option>`) {
+			t.Errorf("%s is not offered by\n%s", option, page)
+		}
+		if strings.HasSuffix(option, ":") || option == "mail" {
+			continue
+		}
+		query := url.Values{"find": {option}}.Encode()
+		if status, _, page := fetch("/jobs?" + query); status != 200 {
+			t.Errorf("%s: %d\n%s", option, status, page)
+		}
+	}
+	commandstest.Verify(t, s.Store)
+}
+
 // quotedFind is the flag with a search as a shell reads it.
 func quotedFind(find string) string {
 	if !strings.ContainsAny(find, ` '"`) {

@@ -1,11 +1,12 @@
 // Looks at pages of jobledger serve in a real browser. It reads one JSON object from stdin:
 //
 //   {"link": "http://…/login#…", "browser": "/usr/bin/chromium", "profile": "/tmp/…", "pages": ["/"],
-//    "aria": [{"path": "/", "part": "main"}], "night": null, "pictures": "" }
+//    "aria": [{"path": "/", "part": "main"}], "night": null, "forms": false, "pictures": "" }
 //
 // and prints one: {"findings": ["…"], "facts": {…}}. A finding is something that is wrong.
 import fs from 'node:fs';
 import {chromium} from 'playwright-core';
+import {forms} from './forms.mjs';
 import {night} from './night.mjs';
 
 const task = JSON.parse(fs.readFileSync(0, 'utf8'));
@@ -98,6 +99,7 @@ for (const {path, part} of task.aria ?? []) {
   facts.aria.push(`# ${part} of ${path}\n${await page.locator(part).first().ariaSnapshot()}\n`);
 }
 
+if (task.forms) await forms({page, open, context, origin, findings});
 if (task.night) await night({page, open, origin, findings, facts, task});
 
 // Accessibility, in light and dark. The checker is a script of its own, which the policy forbids: it is off here.

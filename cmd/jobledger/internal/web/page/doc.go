@@ -4,7 +4,7 @@
 //	d.Add(p.Routes()...)
 //
 // Files in reading order: pages.go (routes, templates and assets), frame.go, frame_marks.go, span.go (what
-// pages share: the moment and the window that they show), login.go, overview.go, course.go,
-// ledgers.go, jobs.go, job.go, bar.go, events.go, lanes.go, failures.go, workers.go, queue.go, diff.go,
+// pages share: the moment and the window that they show), login.go, overview.go, course.go, ledgers.go,
+// jobs.go, names.go, job.go, bar.go, events.go, lanes.go, failures.go, workers.go, queue.go, diff.go,
 // incident.go, integrity.go (one page each), acts.go (what the forms do).
 package page

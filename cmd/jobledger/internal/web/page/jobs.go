@@ -27,6 +27,7 @@ type jobsView struct {
 	Select []param // the filter, where an act on all that match is possible
 
 	FindKeys []string // of the terms of a search
+	Names    names
 }
 
 // choice is one value of a field of a form.
@@ -81,9 +82,14 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 	shown.Del("limit")
 	err = p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
 		m, err := p.momentOf(r, query, tx)
-		if err == nil {
-			view.frame, err = p.frameAt(r, shown, tx, m, "Jobs")
+		if err != nil {
+			return err
 		}
+		if view.frame, err = p.frameAt(r, shown, tx, m, "Jobs"); err != nil {
+			return err
+		}
+		figures, _, err := p.Figures.Read(r.Context(), tx, p.Now())
+		view.Names = namesOf(figures)
 		return err
 	})
 	if err == nil && view.At == "" && door.CallerOf(r.Context()).Has(door.Operate) && view.Jobs != nil {

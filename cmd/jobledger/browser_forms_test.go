@@ -1,0 +1,28 @@
+package main
+
+import (
+	"fmt"
+	"testing"
+
+	"jobledger/commands"
+	"jobledger/commands/commandstest"
+	"jobledger/ledger/event"
+	"jobledger/ledger/ledgertest"
+)
+
+// TestFormsInBrowser uses the forms of the page of jobs in Chromium, on a ledger that goes on.
+func TestFormsInBrowser(t *testing.T) {
+	ledgertest.Slow(t)
+	t.Parallel()
+	s := newScenario(t)
+	for i := range 6 {
+		s.enqueue(commands.Enqueue{Queue: "mail", Key: fmt.Sprintf("invoice-%d", i)})
+	}
+	s.enqueue(commands.Enqueue{Queue: "render"})
+	_, err := s.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"render"}, Limit: 1,
+		Worker: event.Worker{Name: "alpha", Boot: "b1", Host: "h", PID: 1}})
+	check(t, err)
+	n := serveStore(t, s.Store, noon)
+	browse(t, browserTask{Link: <-n.links, Pages: []string{"/jobs", "/jobs?find=queue:mail"}, Forms: true})
+	commandstest.Verify(t, s.Store)
+}
