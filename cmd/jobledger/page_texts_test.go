@@ -68,7 +68,9 @@ var shownTexts = []shownText{
 	{"", "dd", `.*`, "", false},                                 // a command; TestPagesCopy… has them
 	{"", "a", `Last 6 hours`, "", false},                        // the window that is the default
 	{"", "canvas label", `.* 0 shows everything,.*`, "", false}, // the name of a key
-	{"/login", "p", `.*for 5 minutes\.`, "", false},             // a limit
+	{"/jobs", "p quiet", `The jobs are as of pos (?P<pos>\d+); one that changes after that is left as it is\. ` +
+		`Nothing .*`, `SELECT $pos AS pos`, false},
+	{"/login", "p", `.*for 5 minutes\.`, "", false}, // a limit
 
 	{"/", "p", `The last event: \S+, (?P<age>\S+) ago\.`, `SELECT '‹roughly ' || max(at) || ' ' || $now || '›'
 		AS age FROM past`, false},

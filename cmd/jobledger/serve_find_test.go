@@ -30,7 +30,7 @@ func TestFindJobs(t *testing.T) {
 	_, err := s.Cancel(t.Context(), "cli:ada", ids["invoice-2"], "sent twice")
 	check(t, err)
 	_, fetch := serveOn(t, s.Store, noon)
-	link := regexp.MustCompile(`<a href="/jobs/([0-9A-Z]+)">`)
+	link := regexp.MustCompile(`<a href="/jobs/([0-9A-Z]+)"`)
 	for _, c := range []struct {
 		find, want string
 		sql        bool

@@ -29,11 +29,12 @@ const (
 	chunk       = 500 // jobs that one transaction changes
 )
 
-// Many is an act on all jobs that a filter selects as of a position.
+// Many is an act on all jobs that a filter selects as of a position, or on those that it names.
 type Many struct {
 	Verb   string
 	Reason string
 	Filter url.Values    // the parameters of the resource /jobs
+	Jobs   []Chosen      // without Filter: these
 	Pos    int64         // the set is what the filter selected here
 	Spread time.Duration // the jobs are to run within so long, each by a hash of its id
 	RunAt  *time.Time    // reschedule: nil: now
@@ -44,7 +45,7 @@ type Many struct {
 type Tally struct {
 	Act      string        `json:"act"`
 	Pos      int64         `json:"pos"`      // of the set
-	Selected int           `json:"selected"` // that the filter selected at pos
+	Selected int           `json:"selected"` // that the filter selected at pos, or that were named
 	Possible int           `json:"possible"` // of which the act is possible now
 	Done     int           `json:"done"`
 	Moved    int           `json:"moved_on"` // that changed since pos, and were left as they are
@@ -115,7 +116,7 @@ func (a *Acts) Many(ctx context.Context, m Many) (t Tally, err error) {
 	if !door.CallerOf(ctx).Has(rightOf(m.Verb)) {
 		return t, check(ctx, rightOf(m.Verb), "")
 	}
-	set, err := a.Select(ctx, m.Filter, m.Pos)
+	set, err := a.Set(ctx, m)
 	if err != nil {
 		return t, err
 	}

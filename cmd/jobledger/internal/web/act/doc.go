@@ -7,5 +7,6 @@
 // Rights are checked here, where the command is called, for the pages and the API alike. The actor of the
 // events is the caller's.
 //
-// Files in reading order: act.go (one job, one queue), bulk.go (many jobs), routes.go (as JSON).
+// Files in reading order: act.go (one job, one queue), bulk.go (many jobs), chosen.go (those that
+// are named), routes.go (as JSON).
 package act

@@ -111,6 +111,7 @@ func (a *Acts) acts(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Act    string              `json:"act"`
 		Filter map[string][]string `json:"filter"`
+		Jobs   []Chosen            `json:"jobs"`
 		At     string              `json:"at"`
 		Reason string              `json:"reason"`
 		Spread string              `json:"spread"`
@@ -124,8 +125,8 @@ func (a *Acts) acts(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return door.Refusal(http.StatusBadRequest, "usage", "at is pos:N, where the filter selects the jobs")
 	}
-	m := Many{Verb: body.Act, Reason: body.Reason, Filter: url.Values(body.Filter), Pos: pos, RunAt: body.RunAt,
-		DryRun: body.DryRun}
+	m := Many{Verb: body.Act, Reason: body.Reason, Filter: url.Values(body.Filter), Jobs: body.Jobs, Pos: pos,
+		RunAt: body.RunAt, DryRun: body.DryRun}
 	if m.Spread, err = ParseSpread(body.Spread); err != nil {
 		return err
 	}

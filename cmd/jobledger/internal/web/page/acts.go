@@ -14,6 +14,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // Sizes of acts on many jobs.
@@ -113,12 +114,54 @@ func (p *Pages) queueAct(verb string) func(http.ResponseWriter, *http.Request) e
 type actsView struct {
 	frame
 	Did    act.Tally
-	Filter []param // of the set
+	Filter []param      // of the set
+	Jobs   []act.Chosen // that were ticked; none: it is all that Filter selects
 	Reason string
 	Spread string
 	Events string // the address of what was done
 	Find   string // the address of the jobs
 	Ask    bool   // their number must be typed
+}
+
+// setOf reads which jobs a form is about: all that its filter selects, or those that are ticked.
+func setOf(given url.Values) (filter []param, jobs []act.Chosen, err error) {
+	bad := func(text string) error { return door.Refusal(http.StatusBadRequest, "usage", text) }
+	for _, id := range given["job"] {
+		jobs = append(jobs, act.Chosen{ID: event.JobID(id)})
+	}
+	switch which := given.Get("which"); {
+	case which != "" && which != "all" && which != "these":
+		return nil, nil, bad("which is all or these")
+	case which == "these" && len(jobs) == 0:
+		return nil, nil, bad("no job is ticked")
+	case which == "these":
+		return nil, jobs, nil
+	case len(jobs) > 0:
+		return nil, nil, bad("some jobs are ticked, but the act is to be on all that match: choose one of both")
+	}
+	for _, name := range api.ResourceAt("/jobs").Params {
+		for _, value := range given["f_"+name] {
+			if value != "" && name != "at" && name != "limit" {
+				filter = append(filter, param{name, value})
+			}
+		}
+	}
+	return filter, nil, nil
+}
+
+// maxLinked is how many jobs the address of a search names.
+const maxLinked = 60
+
+// findOf is the address of the page with these jobs, or of all jobs where these are too many for one.
+func findOf(jobs []act.Chosen) string {
+	if len(jobs) > maxLinked {
+		return "/jobs"
+	}
+	var terms []string
+	for _, j := range jobs {
+		terms = append(terms, "id:"+string(j.ID))
+	}
+	return "/jobs?" + url.Values{"find": {strings.Join(terms, " ")}}.Encode()
 }
 
 // actsPage does what a form says to many jobs, or says first what it would do.
@@ -137,19 +180,18 @@ func (p *Pages) actsPage(w http.ResponseWriter, r *http.Request) error {
 			"the form does not say at which position you saw the jobs")
 	}
 	shown := actsView{Reason: m.Reason, Spread: given.Get("spread")}
-	for _, name := range api.ResourceAt("/jobs").Params {
-		for _, value := range given["f_"+name] {
-			if value != "" && name != "at" && name != "limit" {
-				m.Filter.Add(name, value)
-				shown.Filter = append(shown.Filter, param{name, value})
-			}
-		}
+	if shown.Filter, m.Jobs, err = setOf(given); err != nil {
+		return err
 	}
+	for _, one := range shown.Filter {
+		m.Filter.Add(one.Name, one.Value)
+	}
+	shown.Jobs = m.Jobs
 	if !m.DryRun {
 		if m.Reason == "" {
 			return errReason
 		}
-		set, err := p.Acts.Select(r.Context(), m.Filter, m.Pos)
+		set, err := p.Acts.Set(r.Context(), m)
 		if err != nil {
 			return err
 		}
@@ -163,6 +205,9 @@ func (p *Pages) actsPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	shown.Ask = m.DryRun && shown.Did.Selected > askNumber
 	shown.Find = "/jobs?" + m.Filter.Encode()
+	if len(m.Jobs) > 0 {
+		shown.Find = findOf(m.Jobs)
+	}
 	if shown.Did.From > 0 {
 		shown.Events = "/events?" + url.Values{"after": {strconv.FormatInt(shown.Did.From-1, 10)},
 			"to": {fmt.Sprintf("pos:%d", shown.Did.To)}, "actor": {door.CallerOf(r.Context()).Actor}}.Encode()

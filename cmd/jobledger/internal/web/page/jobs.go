@@ -25,6 +25,8 @@ type jobsView struct {
 	Filter url.Values
 	States []choice
 	Select []param // the filter, where an act on all that match is possible
+	Acts   bool    // acts on the jobs of the page are possible
+	Seen   int64   // a position of which the list has everything
 
 	FindKeys []string // of the terms of a search
 	Names    names
@@ -53,6 +55,9 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 	view := jobsView{Filter: query, FindKeys: jobfilter.FindKeys}
 	for _, name := range jobfilter.StateNames() {
 		view.States = append(view.States, choice{name, slices.Contains(query["state"], name)})
+	}
+	if view.Seen, err = p.Tail(r.Context()); err != nil { // what happens from here on has moved on
+		return err
 	}
 	words = slices.DeleteFunc(words, func(word string) bool { return word == "--json" })
 	tables, err := p.Tables(r.Context(), words)
@@ -93,7 +98,7 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	})
 	if err == nil && view.At == "" && door.CallerOf(r.Context()).Has(door.Operate) && view.Jobs != nil {
-		view.Select = selectOf(query)
+		view.Acts, view.Select = true, selectOf(query)
 	}
 	view.API = "/api/v1/jobs?" + shown.Encode()
 	if view.At == "" {

@@ -27,3 +27,36 @@ function offer() {
 
 field.addEventListener("input", offer);
 offer();
+
+// Whoever ticks a job means those that are ticked. A button ticks all jobs of the page.
+const form = document.getElementById("many");
+if (form) {
+  const boxes = [...document.querySelectorAll("input[name=job]")];
+  const say = document.createElement("p");
+  say.setAttribute("role", "status");
+  say.className = "ticked";
+  const all = document.createElement("button");
+  all.type = "button";
+  all.className = "noprint";
+  const count = () => boxes.filter((box) => box.checked).length;
+  const show = () => {
+    const n = count();
+    say.textContent = n ? `${n} of ${boxes.length} jobs of this page ticked` : "";
+    all.textContent = n === boxes.length ? "Tick none" : "Tick all of this page";
+    const which = form.querySelector(`input[name=which][value=${n ? "these" : "all"}]`);
+    if (which) which.checked = true;
+  };
+  for (const box of boxes) {
+    box.addEventListener("change", () => {
+      document.getElementById("act").open = true;
+      show();
+    });
+  }
+  all.addEventListener("click", () => {
+    const on = count() < boxes.length;
+    for (const box of boxes) box.checked = on;
+    show();
+  });
+  form.querySelector("fieldset").append(all, say);
+  show();
+}
