@@ -23,6 +23,7 @@ func TestFormsInBrowser(t *testing.T) {
 		Worker: event.Worker{Name: "alpha", Boot: "b1", Host: "h", PID: 1}})
 	check(t, err)
 	n := serveStore(t, s.Store, noon)
-	browse(t, browserTask{Link: <-n.links, Pages: []string{"/jobs", "/jobs?find=queue:mail"}, Forms: true})
+	browse(t, browserTask{Link: <-n.links, Forms: true,
+		Pages: []string{"/jobs", "/jobs?find=queue:mail", "/", "/queues/mail"}})
 	commandstest.Verify(t, s.Store)
 }

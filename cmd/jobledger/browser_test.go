@@ -52,7 +52,7 @@ type browserTask struct {
 	Pages    []string      `json:"pages"`
 	Aria     []browserPart `json:"aria"`
 	Night    *browserNight `json:"night"`
-	Forms    bool          `json:"forms"`
+	Forms    bool          `json:"forms"` // of jobs, and then pages that stay up to date
 	Pictures string        `json:"pictures"`
 }
 

@@ -7,6 +7,7 @@
 import fs from 'node:fs';
 import {chromium} from 'playwright-core';
 import {forms} from './forms.mjs';
+import {live} from './live.mjs';
 import {night} from './night.mjs';
 
 const task = JSON.parse(fs.readFileSync(0, 'utf8'));
@@ -99,7 +100,10 @@ for (const {path, part} of task.aria ?? []) {
   facts.aria.push(`# ${part} of ${path}\n${await page.locator(part).first().ariaSnapshot()}\n`);
 }
 
-if (task.forms) await forms({page, open, context, origin, findings});
+if (task.forms) {
+  await forms({page, open, context, findings});
+  await live({page, open, origin, findings});
+}
 if (task.night) await night({page, open, origin, findings, facts, task});
 
 // Accessibility, in light and dark. The checker is a script of its own, which the policy forbids: it is off here.

@@ -22,6 +22,7 @@ const (
 // Chart is a picture of numbers over time.
 type Chart struct {
 	Title, About string
+	Unit         string // of its numbers; "": none
 	Lines        []Line
 	Grid         []Text // horizontal lines
 	Ticks        []Text // times
@@ -68,7 +69,7 @@ type Series struct {
 // New draws series that begin at from, with step between two values. Marks are at moments.
 func New(title string, from time.Time, step time.Duration, zone *time.Location, unit string,
 	all ...Series) *Chart {
-	c := &Chart{Title: title}
+	c := &Chart{Title: title, Unit: unit}
 	s := newScale(all)
 	for _, v := range []float64{s.max, (s.max + s.min) / 2, s.min} {
 		if s.min < 0 && v != s.max && v != s.min {

@@ -45,6 +45,7 @@ type frame struct {
 	Here      int // of the moment, of 1000
 	Verified  verifiedView
 	Error     bool // it is the page of an error
+	Live      bool // it is about now, and a script keeps it up to date
 }
 
 type navLink struct {

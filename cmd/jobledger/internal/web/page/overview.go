@@ -74,6 +74,7 @@ func (p *Pages) overview(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	shown.Live = shown.Ago == ""
 	shown.API = "/api/v1/status"
 	shown.SQL = shown.countsSQL("")
 	shown.Command = "jobledger status"

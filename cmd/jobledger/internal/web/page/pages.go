@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 
+	"jobledger/cmd/jobledger/internal/jobfilter"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/act"
 	"jobledger/cmd/jobledger/internal/web/api"
@@ -165,6 +166,7 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 		t := template.New("frame.html").Funcs(template.FuncMap{
 			"asset": func(name string) string { return addresses[name] },
 			"path":  url.PathEscape,
+			"kinds": jobfilter.KindNames,
 			"count": func(n int, one, many string) string {
 				return fmt.Sprintf("%d %s", n, render.Plural(int64(n), one, many))
 			},

@@ -64,6 +64,7 @@ func (p *Pages) queuePage(w http.ResponseWriter, r *http.Request) error {
 		return errNoQueue
 	}
 	shown.set(p, query, span)
+	shown.Live = shown.Ago == "" && !query.Has("to")
 	for i := range shown.Nav {
 		shown.Nav[i].Current = shown.Nav[i].Name == "Overview"
 	}
