@@ -228,6 +228,10 @@ func (v *copiedViews) setMoment(pos string, now, end time.Time) {
 		AND to_state IS NOT NULL ORDER BY b.pos DESC LIMIT 1), '–') AS old, state AS new, t.job FROM made t WHERE
 		EXISTS (SELECT 1 FROM past b WHERE b.job = t.job AND b.seq IS NOT NULL AND b.at > $from AND b.at <= $end);
 		CREATE INDEX claims_job ON claims (job, attempt);
+		DROP TABLE IF EXISTS gaps;
+		CREATE TABLE gaps AS SELECT h.worker, c.boot, h.pos, h.at, s.at AS since, h.us - s.us AS gap FROM past h
+		JOIN past s ON s.job = h.job AND s.seq = h.seq - 1 JOIN claims c ON c.job = h.job AND c.attempt =
+		h.attempt WHERE h.kind = 'heartbeat';
 		DROP TABLE IF EXISTS spans;
 		CREATE TABLE spans AS SELECT t.job, t.queue, p.to_state AS state, p.kind, p.us, lead(p.us, 1,
 		9223372036854775807) OVER (PARTITION BY p.job ORDER BY p.pos) AS until, max(p.us, CASE WHEN p.due IS NULL
@@ -386,16 +390,25 @@ var shownTables = []shownTable{
 		processes p ON p.boot = c.boot WHERE p.worker = $name AND p.stopped IS NULL AND NOT p.later AND
 		c.claimed_at <= p.seen AND coalesce(c.ended_at, $now) > p.seen GROUP BY p.boot`, true},
 	{"/workers", "workers", 1, `SELECT 'pid ' || pid || ' on ' || host || coalesce(', version ' || version, '')
-		AS Process, worker AS Worker, version AS Version, (SELECT count(*) FROM claims c WHERE c.boot = p.boot AND
-		c.end_pos IS NULL) AS Holds, worker || ' (pid ' || pid || ' on ' || host || coalesce(', version ' ||
-		version, '') || ') was seen ‹roughly ' || seen || ' ' || $now || '› ago' || coalesce((SELECT ' and holds '
-		|| count(*) || CASE count(*) WHEN 1 THEN ' job' ELSE ' jobs' END || ' until ‹time ' || min(lease_until) ||
-		'›' FROM claims c WHERE c.boot = p.boot AND c.end_pos IS NULL HAVING count(*) > 0), '') AS Seen,
-		'‹roughly ' || started || ' ' || $now || '› ago' AS Started, (SELECT count(*) FROM claims c WHERE c.boot =
-		p.boot AND outcome = 'succeeded' AND ended_at > $hour) AS "Done, last hour", (SELECT count(*) FROM claims
-		c WHERE c.boot = p.boot AND outcome = 'failed' AND ended_at > $hour) AS Failed, (SELECT count(*) FROM
-		claims c WHERE c.boot = p.boot AND outcome = 'reclaimed' AND ended_at > $hour) AS Lost FROM processes p
-		WHERE stopped IS NULL AND ` + presentNow, false},
+		AS Process, worker AS Worker, (SELECT count(*) FROM claims c WHERE c.boot = p.boot AND c.end_pos IS NULL)
+		AS Holds, '‹roughly ' || seen || ' ' || $now || '› ago' AS Seen, (SELECT CASE WHEN min(lease_until) > $now
+		THEN 'ends in ‹roughly ' || $now || ' ' || min(lease_until) || '›' ELSE 'over for ‹roughly ' ||
+		min(lease_until) || ' ' || $now || '›' END FROM claims c WHERE c.boot = p.boot AND c.end_pos IS NULL) AS
+		Lease, '‹roughly ' || started || ' ' || $now || '› ago' AS Started, (SELECT count(*) FROM claims c WHERE
+		c.boot = p.boot AND outcome = 'succeeded' AND ended_at > $hour) AS "Done, last hour", (SELECT count(*)
+		FROM claims c WHERE c.boot = p.boot AND outcome = 'failed' AND ended_at > $hour) AS Failed, (SELECT
+		count(*) FROM claims c WHERE c.boot = p.boot AND outcome = 'reclaimed' AND ended_at > $hour) AS Lost,
+		coalesce((SELECT text FROM (` + gapTexts("at > $hour", "boot") + `) t WHERE t.boot = p.boot), '-') AS
+		"Heartbeat gaps" FROM processes p WHERE stopped IS NULL AND ` + presentNow, false},
+	{"/workers", "gaps between heartbeats", 2, gapCounts("g.at > $hour AND stopped IS NULL AND " + presentNow),
+		false},
+	{"/workers/{worker}", "gaps between heartbeats", 1, gapCounts(inWindow), false},
+	{"/workers/{worker}", "processes", 1, `SELECT 'pid ' || pid || ' on ' || host || coalesce(', version ' ||
+		version, '') AS PROCESS, '‹time ' || started || '›' AS STARTED, '‹time ' || coalesce(stopped, seen) || '›'
+		AS "LAST SIGN OF LIFE", (SELECT count(*) FROM claims c WHERE c.boot = p.boot AND coalesce(ended_at, $end)
+		> $from) AS CLAIMS, (SELECT count(*) FROM claims c WHERE c.boot = p.boot AND outcome = 'reclaimed' AND
+		ended_at > $from) AS LOST, (SELECT count(*) FROM claims c WHERE c.boot = p.boot AND end_pos IS NULL) AS
+		HOLDS FROM processes p WHERE worker = $name AND coalesce(stopped, $end) >= $from`, false},
 	{"/failures", "failures", 2, `SELECT t.queue AS Queue, coalesce(f.data ->> 'error_code', f.data ->>
 		'reason') AS Code, count(*) AS Attempts, count(DISTINCT f.job) AS Jobs, '‹day ' || min(f.at) || '›' AS
 		First, '‹day ' || max(f.at) || '›' AS Last FROM past f JOIN made t ON t.job = f.job WHERE f.kind IN
@@ -421,6 +434,52 @@ var shownTables = []shownTable{
 		> $now THEN 'in ‹roughly ' || $now || ' ' || run_at || '›' WHEN state = 'queued' THEN 'ready ‹roughly ' ||
 		run_at || ' ' || $now || '›' ELSE '‹roughly ' || since || ' ' || $now || '› ago' END AS "WHEN" FROM made m
 		ORDER BY job DESC LIMIT 50`, false},
+}
+
+// gapBuckets are the names of the buckets in which pages count the gaps between heartbeats, with their upper
+// ends in seconds. What is longer is in one more.
+var gapBuckets = []struct {
+	name string
+	end  int
+}{{"1s", 1}, {"2s", 2}, {"5s", 5}, {"10s", 10}, {"15s", 15}, {"20s", 20}, {"25s", 25}, {"30s", 30},
+	{"45s", 45}, {"1m", 60}, {"2m", 120}, {"5m", 300}, {"10m", 600}}
+
+// inWindow are the gaps of the worker of a page, within its window.
+const inWindow = "g.worker = $name AND g.at > $from AND g.at <= $end"
+
+// gapCounts has a row for each process with gaps of which a condition holds: its name, and how many gaps
+// are in which bucket.
+func gapCounts(condition string) string {
+	counts, begin := "", 0
+	for _, b := range gapBuckets {
+		counts += fmt.Sprintf(`, count(*) FILTER (WHERE gap > %d AND gap <= %d) AS "≤ %s"`, begin, b.end*1e6,
+			b.name)
+		begin = b.end * 1e6
+	}
+	return fmt.Sprintf(`WITH found AS (SELECT g.*, p.pid, p.host, p.version, row_number() OVER (PARTITION BY
+		g.boot ORDER BY gap DESC) AS i FROM gaps g JOIN processes p ON p.boot = g.boot WHERE %s) SELECT 'pid ' ||
+		pid ||
+		' on ' || host || coalesce(', version ' || version, '') AS PROCESS, worker AS WORKER, count(*) AS
+		HEARTBEATS, max('‹briefly ' || since || ' ' || at || '›') FILTER (WHERE i = 1) AS LONGEST %s, count(*)
+		FILTER (WHERE gap > %d) AS "> 10m" FROM found GROUP BY boot`, condition, counts, begin)
+}
+
+// gapBucketSQL names the bucket of a gap in words.
+func gapBucketSQL() string {
+	name := "CASE"
+	for _, b := range gapBuckets {
+		name += fmt.Sprintf(" WHEN gap <= %d THEN 'up to %s'", b.end*1e6, b.name)
+	}
+	return name + " ELSE 'over 10m' END"
+}
+
+// gapTexts says in words, for each group of gaps, how many are in which bucket and how long the longest was.
+func gapTexts(condition, group string) string {
+	return fmt.Sprintf(`WITH named AS (SELECT *, %s AS bucket FROM gaps g WHERE %s), counts AS (SELECT worker,
+		%[3]s, bucket, count(*) AS n, min(gap) AS least FROM named GROUP BY %[3]s, bucket) SELECT %[3]s,
+		'Gaps between heartbeats of ' || worker || ' ' || group_concat(n || ' ' || bucket, ', ' ORDER BY least) ||
+		'; the longest ' || (SELECT '‹briefly ' || since || ' ' || at || '›' FROM named x WHERE x.%[3]s = c.%[3]s
+		ORDER BY gap DESC LIMIT 1) AS text FROM counts c GROUP BY %[3]s`, gapBucketSQL(), condition, group)
 }
 
 // momentsWalked are the positions at which every page is looked at; 0: now.

@@ -126,6 +126,15 @@ var shownTexts = []shownText{
 		`SELECT '‹clock ' || $end || '›' AS "to", (SELECT count(*) FROM claims WHERE worker = $name AND
 			coalesce(ended_at, $end) > $from) AS claims, (SELECT count(DISTINCT boot) FROM claims WHERE worker =
 			$name AND coalesce(ended_at, $end) > $from) AS n`, false},
+	{"/workers/{worker}", "p gaps", `From a claim .* The longest was (?P<longest>\S+), pos (?P<pos>\d+)\.`,
+		`SELECT '‹briefly ' || since || ' ' || at || '›' AS longest, pos FROM gaps g WHERE ` + inWindow +
+			` ORDER BY gap DESC, pos LIMIT 1`, false},
+	{"/workers/{worker}", "desc", `(?P<text>.*)`, `SELECT substr(text, instr(text, $name) + length($name) + 1) AS
+		text FROM (` + gapTexts(inWindow, "worker") + `)`, false},
+	{"/workers/{worker}", "text", `(≤|>) \d+[sm]`, "", false}, // the name of a bucket
+	{"/workers/{worker}", "text", `(?P<n>\d+)`, `SELECT n FROM (SELECT count(*) AS n FROM gaps g WHERE ` +
+		inWindow + ` GROUP BY ` + gapBucketSQL() + ` UNION SELECT 0) WHERE n = CAST($gn AS integer)`, false},
+	{"/workers", "desc", `.*`, `SELECT text FROM (` + gapTexts("at > $hour", "boot") + `)`, true}, // as its cell
 	{"/workers/{worker}", "p window", window + `: (?P<claims>0) claims\.`, `SELECT '‹clock ' || $end || '›' AS
 		"to", count(*) AS claims FROM claims WHERE worker = $name AND coalesce(ended_at, $end) > $from`, false},
 	{"/lanes", "p", `These are the claims that did not succeed; all of them: .*`, "", false}, // a command

@@ -127,14 +127,14 @@ func TestPicturesShowWhatTheViewsHave(t *testing.T) {
 			t.Errorf("at %s there are only %d workers", pos, len(rows))
 		}
 		for _, row := range rows {
-			did += row[9] + " "
+			did += row[5] + " "
 			for i, outcome := range []string{"succeeded", "failed", "reclaimed"} {
-				same(row[0]+" "+outcome, row[9+i], sql("SELECT count(*) FROM attempts a JOIN history h ON h.at "+
+				same(row[0]+" "+outcome, row[5+i], sql("SELECT count(*) FROM attempts a JOIN history h ON h.at "+
 					"= a.ended_at AND "+
 					"h.job = a.job AND h.kind = a.outcome WHERE a.worker = '%s' AND a.host || a.pid = '%s' AND "+
 					"h.pos <= %s AND "+
 					"a.ended_at > strftime('%%Y-%%m-%%dT%%H:%%M:%%f000Z', '%s', '-1 hour') AND outcome = '%s'", row[0],
-					hostAndPID(row[2]), pos, at, outcome))
+					hostAndPID(row[9]), pos, at, outcome))
 			}
 		}
 	}

@@ -1,6 +1,6 @@
 // Package attempts lists claims from their beginning to their end: [List] selects them by worker, time,
-// outcome or overlap, and [OwnerAt] finds the one that held a job at a moment. It reads events and the rows
-// of jobs.
+// outcome or overlap, [OwnerAt] finds the one that held a job at a moment, and [HeartbeatGaps] says how long
+// the gaps between their heartbeats were. It reads events and the rows of jobs.
 //
-// Files in reading order: attempts.go, query.go (the SQL), owner.go.
+// Files in reading order: attempts.go, query.go (the SQL), owner.go, gaps.go.
 package attempts

@@ -6,7 +6,8 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// TestAttemptsPlans: the claims of jobs held at a moment, and overlapping claims, are found by jobs.
+// TestAttemptsPlans: the claims of jobs held at a moment, and overlapping claims, are found by jobs, and so
+// are the events before heartbeats.
 func TestAttemptsPlans(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	s := ledgertest.Open(t)
@@ -18,4 +19,8 @@ func TestAttemptsPlans(t *testing.T) {
 	ledgertest.WantPlan(t, s, query+` ORDER BY c.pos LIMIT 512`,
 		"events USING INDEX rare_events (kind=? AND rowid>?)",
 		"c USING INDEX sqlite_autoindex_events_1 (job=?")
+	ledgertest.WantPlan(t, s, gapsBetween, "e USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
+		"p USING INDEX sqlite_autoindex_events_1 (job=? AND seq=?)")
+	ledgertest.WantPlan(t, s, gapsOf, "e USING INDEX sqlite_autoindex_events_1 (job=? AND seq>?)",
+		"p USING INDEX sqlite_autoindex_events_1 (job=? AND seq=?)")
 }

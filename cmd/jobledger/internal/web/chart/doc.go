@@ -3,5 +3,5 @@
 //
 //	c := chart.New("Depth", from, time.Minute, zone, "", chart.Series{Name: "ready", Values: ready})
 //
-// Files in reading order: chart.go, spark.go (a picture for the cell of a table).
+// Files in reading order: chart.go, spark.go (a picture for the cell of a table), histogram.go.
 package chart

@@ -2,6 +2,7 @@ package page
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/chart"
 	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -25,15 +27,18 @@ type workersView struct {
 	frame
 	Workers []workerView
 	Silent  int
+	Gaps    *render.Table // between heartbeats, in the last hour; nil: no heartbeat came
 }
 
 // workerView is a worker process.
 type workerView struct {
 	status.Worker
 	Process, Started, Seen string
+	Until                  string // when the first of its leases ends
 	Queues, Capabilities   string
 	Held                   int
-	Done, Failed, Lost     int // in the last hour
+	Done, Failed, Lost     int              // in the last hour
+	Gaps                   *chart.Histogram // between heartbeats, in the last hour; nil: no heartbeat came
 	Page                   string
 }
 
@@ -76,41 +81,67 @@ func (p *Pages) workersPage(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		did := make(map[string]map[event.Kind]int)
-		if shown.Pos > 0 {
-			claims, err := attempts.List(r.Context(), tx, attempts.Filter{From: from, To: to})
-			if err != nil {
-				return err
-			}
-			for _, a := range claims {
-				if a.Outcome != 0 && !a.EndedAt.After(now) {
-					if did[a.Worker.Boot] == nil {
-						did[a.Worker.Boot] = make(map[event.Kind]int)
-					}
-					did[a.Worker.Boot][a.Outcome]++
-				}
-			}
+		did, err := endedBetween(r.Context(), tx, from, to, now)
+		if err != nil {
+			return err
 		}
-		for _, found := range found {
-			v := p.workerView(found, now)
-			n := did[found.Boot]
-			v.Done, v.Failed, v.Lost = n[event.KindSucceeded], n[event.KindFailed], n[event.KindReclaimed]
-			if found.State == status.Silent {
-				shown.Silent++
-			}
-			shown.Workers = append(shown.Workers, v)
+		beats, err := attempts.HeartbeatGaps(r.Context(), tx, from, to)
+		if err != nil {
+			return err
 		}
+		shown.addWorkers(p, found, did, beats, now)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(shown.Workers, func(a, b workerView) int {
-		return cmp.Compare(a.Name, b.Name)
-	})
 	shown.Command = commandOf(append([]string{"workers"}, atFlag(shown.At)...))
 	shown.API = "/api/v1/workers"
 	return p.render(w, "workers", shown)
+}
+
+// endedBetween says for each process, by its boot, how its claims ended after from, up to to and now.
+func endedBetween(ctx context.Context, tx *ledger.Tx, from, to projection.Moment, now time.Time) (
+	map[string]map[event.Kind]int, error) {
+	did := make(map[string]map[event.Kind]int)
+	if to.Pos == 0 { // nothing had happened
+		return did, nil
+	}
+	claims, err := attempts.List(ctx, tx, attempts.Filter{From: from, To: to})
+	for _, a := range claims {
+		if a.Outcome != 0 && !a.EndedAt.After(now) {
+			if did[a.Worker.Boot] == nil {
+				did[a.Worker.Boot] = make(map[event.Kind]int)
+			}
+			did[a.Worker.Boot][a.Outcome]++
+		}
+	}
+	return did, err
+}
+
+// addWorkers adds the processes that were found, by their names, with what each did and its heartbeats.
+func (v *workersView) addWorkers(p *Pages, found []status.Worker, did map[string]map[event.Kind]int,
+	beats []attempts.Gaps, now time.Time) {
+	gaps := make(map[event.Worker]attempts.Gaps)
+	for _, g := range beats {
+		gaps[g.Worker] = g
+	}
+	slices.SortStableFunc(found, func(a, b status.Worker) int { return cmp.Compare(a.Name, b.Name) })
+	var shown []attempts.Gaps
+	for _, w := range found {
+		one := p.workerView(w, now)
+		n := did[w.Boot]
+		one.Done, one.Failed, one.Lost = n[event.KindSucceeded], n[event.KindFailed], n[event.KindReclaimed]
+		if g, ok := gaps[w.Worker]; ok {
+			one.Gaps = gapHistogram(w.Name, g, true)
+			shown = append(shown, g)
+		}
+		if w.State == status.Silent {
+			v.Silent++
+		}
+		v.Workers = append(v.Workers, one)
+	}
+	v.Gaps = gapTable(shown, true)
 }
 
 // atFlag is the flag for the moment of a page.
@@ -123,8 +154,21 @@ func atFlag(at string) []string {
 
 func (p *Pages) workerView(w status.Worker, now time.Time) workerView {
 	v := workerView{Worker: w, Process: render.Process(w.Worker), Queues: strings.Join(w.Queues, ", "),
-		Capabilities: strings.Join(w.Capabilities, ", "), Held: len(w.Jobs), Seen: layout.SeenAtWork(w, now),
+		Capabilities: strings.Join(w.Capabilities, ", "), Held: len(w.Jobs), Seen: render.AgeOrOn(w.SeenAt, now),
 		Page: "/workers/" + url.PathEscape(w.Name)}
+	var until time.Time // when the first of its leases ends
+	for _, j := range w.Jobs {
+		if until.IsZero() || j.LeaseUntil.Before(until) {
+			until = j.LeaseUntil
+		}
+	}
+	switch {
+	case until.IsZero():
+	case until.After(now):
+		v.Until = "ends in " + render.Roughly(until.Sub(now))
+	default:
+		v.Until = "over for " + render.Roughly(now.Sub(until))
+	}
 	if !w.StartedAt.IsZero() {
 		v.Started = render.AgeOrOn(w.StartedAt, now)
 	}
@@ -134,13 +178,17 @@ func (p *Pages) workerView(w status.Worker, now time.Time) workerView {
 // oneWorkerView is what the page of one worker shows.
 type oneWorkerView struct {
 	spanView
-	Name     string
-	Source   string
-	Lanes    *history.Lanes
-	Findings []history.Finding
-	Held     *render.Table // of each process that fell silent: what it held
-	Refused  []eventView
-	Attempts *render.Table
+	Name        string
+	Source      string
+	Lanes       *history.Lanes
+	Findings    []history.Finding
+	Held        *render.Table // of each process that fell silent: what it held
+	Attempts    *render.Table
+	Processes   *render.Table
+	Gaps        *chart.Histogram // between heartbeats; nil: none came within the window
+	GapTable    *render.Table
+	Longest     attempts.Gaps // of all processes
+	LongestText string
 }
 
 // workerPage shows one worker: its processes, its lane, what it lost.
@@ -153,6 +201,9 @@ func (p *Pages) workerPage(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		if shown.Findings, err = shown.Lanes.Findings(r.Context(), tx, s, p.Now().Location()); err != nil {
+			return err
+		}
+		if err := shown.addProcesses(r.Context(), tx, s, p.Now().Location()); err != nil {
 			return err
 		}
 		lost, err := status.LostWorkers(r.Context(), tx, s.From, s.To)
@@ -202,6 +253,50 @@ func (p *Pages) workerPage(w http.ResponseWriter, r *http.Request) error {
 	shown.SQL = "SELECT job, attempt, claimed_at, ended_at, outcome FROM attempts WHERE worker = " +
 		sqlText(name) + " AND claimed_at <= " + sqlTime(span.To.At) + " ORDER BY claimed_at"
 	return p.render(w, "worker", shown)
+}
+
+// maxProcesses is how many processes of a worker its page has, the last ones.
+const maxProcesses = 50
+
+// addProcesses adds the processes of the worker that had not stopped before s, and the gaps between their
+// heartbeats.
+func (v *oneWorkerView) addProcesses(ctx context.Context, tx *ledger.Tx, s history.Span,
+	zone *time.Location) error {
+	if s.To.Pos == 0 { // nothing had happened
+		return nil
+	}
+	all, err := status.WorkersAsOf(ctx, tx, s.To, true)
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(w status.Worker) bool {
+		return w.Name != v.Name || w.State == status.Stopped && w.StoppedAt.Before(s.From.At)
+	})
+	slices.SortStableFunc(all, func(a, b status.Worker) int { return b.StartedAt.Compare(a.StartedAt) })
+	claims, lost := make(map[string]int), make(map[string]int)
+	for _, a := range v.Lanes.All {
+		if claims[a.Worker.Boot]++; a.Outcome == event.KindReclaimed {
+			lost[a.Worker.Boot]++
+		}
+	}
+	v.Processes = &render.Table{Columns: []render.Column{{Title: "PROCESS"}, {Title: "STATE", State: true},
+		{Title: "STARTED"},
+		{Title: "LAST SIGN OF LIFE"}, {Title: "CLAIMS", Right: true}, {Title: "LOST", Right: true},
+		{Title: "HOLDS", Right: true}}}
+	for _, w := range all[:min(len(all), maxProcesses)] {
+		v.Processes.Add(render.Process(w.Worker), string(w.State), render.Time(w.StartedAt.In(zone)),
+			render.Time(w.SeenAt.In(zone)), fmt.Sprint(claims[w.Boot]), fmt.Sprint(lost[w.Boot]),
+			fmt.Sprint(len(w.Jobs)))
+	}
+	beats, err := attempts.HeartbeatGapsOf(ctx, tx, s.From, s.To, v.Name, v.Lanes.All)
+	for _, g := range beats {
+		v.Longest.Add(g)
+	}
+	if v.GapTable = gapTable(beats, false); v.GapTable != nil {
+		v.Gaps = gapHistogram(v.Name, v.Longest, false)
+		v.LongestText = render.Briefly(v.Longest.Longest)
+	}
+	return err
 }
 
 // addHeld adds what a process held when it fell silent.

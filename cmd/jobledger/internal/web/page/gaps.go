@@ -1,0 +1,62 @@
+package page
+
+import (
+	"fmt"
+
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/web/chart"
+	"jobledger/projection/attempts"
+)
+
+// gapNames are the buckets of gaps in the head of a table, and in words.
+var gapNames, gapWords = func() (names, words []string) {
+	for _, end := range attempts.GapEnds {
+		names, words = append(names, "≤ "+render.Duration(end)), append(words, "up to "+render.Duration(end))
+	}
+	last := render.Duration(attempts.GapEnds[len(attempts.GapEnds)-1])
+	return append(names, "> "+last), append(words, "over "+last)
+}()
+
+// gapHistogram draws the gaps of a worker.
+func gapHistogram(name string, g attempts.Gaps, small bool) *chart.Histogram {
+	about := chart.Words(gapWords, g.Counts) + "; the longest " + render.Briefly(g.Longest)
+	return chart.NewHistogram("Gaps between heartbeats of "+name, about, gapNames, g.Counts, small)
+}
+
+// gapTable has the gaps of processes, with the buckets from the first to the last that has any; nil where
+// there is none. It names the workers if named says so.
+func gapTable(found []attempts.Gaps, named bool) *render.Table {
+	first, last := len(gapNames), -1
+	for _, g := range found {
+		for i, n := range g.Counts {
+			if n > 0 {
+				first, last = min(first, i), max(last, i)
+			}
+		}
+	}
+	if last < 0 {
+		return nil
+	}
+	out := &render.Table{}
+	if named {
+		out.Columns = append(out.Columns, render.Column{Title: "WORKER"})
+	}
+	out.Columns = append(out.Columns, render.Column{Title: "PROCESS"},
+		render.Column{Title: "HEARTBEATS", Right: true})
+	for _, name := range gapNames[first : last+1] {
+		out.Columns = append(out.Columns, render.Column{Title: name, Right: true})
+	}
+	out.Columns = append(out.Columns, render.Column{Title: "LONGEST", Right: true})
+	for _, g := range found {
+		var cells []string
+		if named {
+			cells = append(cells, g.Worker.Name)
+		}
+		cells = append(cells, render.Process(g.Worker), fmt.Sprint(g.Sum()))
+		for _, n := range g.Counts[first : last+1] {
+			cells = append(cells, fmt.Sprint(n))
+		}
+		out.Add(append(cells, render.Briefly(g.Longest))...)
+	}
+	return out
+}
