@@ -18,6 +18,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/ledger/event"
+	"jobledger/projection/audit"
 )
 
 const readme = "../../README.md"
@@ -242,17 +243,26 @@ func TestDocsListEveryCommandAndExitCode(t *testing.T) {
 	}
 }
 
-// TestDocsListEveryFinding checks that docs/operations.md has each code of verify.
+// TestDocsListEveryFinding checks that docs/operations.md says of each check of verify what the program says
+// on a page, and that each code is that of one check.
 func TestDocsListEveryFinding(t *testing.T) {
 	page := readPage(t, "docs/operations.md")
+	rows := make(map[string]string)
+	for _, m := range regexp.MustCompile("(?m)^\\| `(V[0-9]+)` \\| (.*) \\|$").FindAllStringSubmatch(page, -1) {
+		text, _, _ := strings.Cut(m[2], "; see [")
+		rows[m[1]], _, _ = strings.Cut(text, "; with `--since`")
+	}
 	codes := regexp.MustCompile(`"(V[0-9]+)"`).FindAllStringSubmatch(
 		readPage(t, "../../projection/audit/finding.go"), -1)
-	if len(codes) < 21 {
-		t.Fatalf("%d codes in finding.go, want 21 or more", len(codes))
+	if len(codes) != len(audit.Checks) || len(rows) != len(audit.Checks) || len(codes) < 32 {
+		t.Errorf("%d codes, %d checks, %d rows in docs/operations.md", len(codes), len(audit.Checks), len(rows))
 	}
-	for _, m := range codes {
-		if !regexp.MustCompile("(?m)^\\|[^|]*`" + m[1] + "`[^|]*\\|").MatchString(page) {
-			t.Errorf("docs/operations.md does not list %s", m[1])
+	for i, c := range audit.Checks {
+		if want := fmt.Sprintf("V%02d", i+1); c.Code != want {
+			t.Errorf("check %d has the code %s, want %s", i, c.Code, want)
+		}
+		if rows[c.Code] != c.Finds {
+			t.Errorf("docs/operations.md says of %s %q, and the program %q", c.Code, rows[c.Code], c.Finds)
 		}
 	}
 }

@@ -419,6 +419,9 @@ var shownTables = []shownTable{
 		$end GROUP BY 1`, false},
 	{"/events", "events", 1, eventsSQL + `WHERE pos > CAST($pos AS integer) - 100`, false},
 	{"/tail", "events", 1, eventsSQL + `WHERE pos > CAST($pos AS integer) - 100`, false},
+	{"/integrity", "checks", 1, `WITH RECURSIVE codes (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM codes WHERE
+		i < 32) SELECT printf('V%02d', i) AS "Check", (SELECT max(pos) FROM history) AS "Up to pos" FROM
+		codes`, false},
 	{"/integrity", "events", 1, `SELECT pos AS POS, '‹millis ' || at || '›' AS TIME FROM history WHERE kind IN
 		('rebuilt', 'restored', 'imported', 'sealing', 'archived', 'erased')`, false},
 	{"/jobs/{job}", "attempts", 2, claimsSQL + `WHERE job = $name`, false},

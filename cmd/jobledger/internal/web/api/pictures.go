@@ -6,6 +6,7 @@ import (
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/history"
+	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection/status"
@@ -134,13 +135,28 @@ func (a *API) checkAll(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) sendIntegrity(w http.ResponseWriter) error {
-	out := a.verified()
-	return sendJSON(w, out["until"].(int64), out)
+	v := a.Verifier.Last()
+	out := verifiedJSON(v)
+	type checkJSON struct {
+		Code     string `json:"code"`
+		Finds    string `json:"finds"`
+		Findings int    `json:"findings"`
+		Until    *int64 `json:"until"` // null: it was not carried out
+	}
+	var checks []checkJSON
+	for _, c := range v.Checks() {
+		check := checkJSON{Code: c.Code, Finds: c.Finds, Findings: c.Findings}
+		if c.Done {
+			check.Until = &c.Until
+		}
+		checks = append(checks, check)
+	}
+	out["checks"], out["stopped"] = checks, v.Stopped
+	return sendJSON(w, v.Until, out)
 }
 
-// verified is what was verified.
-func (a *API) verified() map[string]any {
-	v := a.Verifier.Last()
+// verifiedJSON is what was verified.
+func verifiedJSON(v view.Verification) map[string]any {
 	out := map[string]any{"since": v.Since, "until": v.Until, "at": nil, "running": v.Running,
 		"findings": v.Findings}
 	if v.Findings == nil {

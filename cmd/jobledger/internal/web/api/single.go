@@ -52,7 +52,8 @@ func (a *API) ledger(w http.ResponseWriter, r *http.Request) error {
 		engine = "postgres"
 	}
 	return sendJSON(w, tail, map[string]any{"engine": engine, "schema": a.Store.SchemaVersion(), "pos": tail,
-		"last_event_at": last, "restores": restores, "verified": a.verified(), "now": event.FormatTime(a.Now()),
+		"last_event_at": last, "restores": restores, "verified": verifiedJSON(a.Verifier.Last()),
+		"now":     event.FormatTime(a.Now()),
 		"version": buildinfo.Read().Version, "limits": map[string]int{"payload_bytes": commands.MaxPayload,
 			"answer_bytes": door.MaxAnswer, "page": maxLimit, "page_default": DefaultLimit,
 			"wait_seconds": int(wire.MaxWait.Seconds())}})

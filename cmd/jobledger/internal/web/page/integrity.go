@@ -19,11 +19,40 @@ type integrityView struct {
 	view.Verification
 	Checked  string
 	Count    int64
+	Whole    string // how long ago all was checked, and how long that took; "": it was not
+	Checks   []checkView
+	Bad      int // of them, so many have findings
 	Table    *render.Table
 	Events   *render.Table // restores, rebuilds, imports, seals, erasures
 	Mutable  bool
 	Head     string
 	Operates bool
+}
+
+// checkView is a check, and what the last verification says of it.
+type checkView struct {
+	Code          string
+	Finds         []marked
+	Class, Result string
+	Until         string // the event up to which that holds; "": it was not carried out
+}
+
+// addChecks adds a line for each check.
+func (v *integrityView) addChecks() {
+	for _, c := range v.Verification.Checks() {
+		shown := checkView{Code: c.Code, Finds: markedText(c.Finds), Class: "good", Result: "nothing found",
+			Until: fmt.Sprint(c.Until)}
+		switch {
+		case c.Findings > 0:
+			v.Bad++
+			shown.Class, shown.Result = "problem", render.Count(int64(c.Findings), "finding")
+		case !c.Done:
+			shown.Class, shown.Result, shown.Until = "quiet", "not checked", ""
+		case v.Stopped:
+			shown.Class, shown.Result = "warning", "nothing found before the check stopped"
+		}
+		v.Checks = append(v.Checks, shown)
+	}
 }
 
 // integrityKinds are the events that concern the whole ledger.
@@ -63,6 +92,11 @@ func (p *Pages) integrityPage(w http.ResponseWriter, r *http.Request) error {
 	if !shown.Verification.At.IsZero() {
 		shown.Checked, shown.Count = render.Age(shown.Verification.At, p.Now()), shown.Until-shown.Since
 	}
+	if !shown.WholeAt.IsZero() {
+		shown.Whole = fmt.Sprintf("%s, up to pos %d, in %s", render.Age(shown.WholeAt, p.Now()),
+			shown.Verification.Whole, render.Briefly(shown.Took))
+	}
+	shown.addChecks()
 	if len(shown.Findings) > 0 {
 		shown.Table = layout.Findings(shown.Findings)
 	}

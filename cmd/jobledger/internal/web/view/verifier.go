@@ -35,6 +35,35 @@ type Verification struct {
 	Findings     []audit.Finding
 	Err          error // why the last check could not be carried out
 	Running      bool
+
+	Whole   int64     // up to here reached the last check of the whole ledger; 0: there was none
+	WholeAt time.Time // when that was
+	Stopped bool      // an event could not be folded; later ones were not checked
+}
+
+// CheckResult is what the last verification says of one check.
+type CheckResult struct {
+	audit.Check
+	Findings int   // that it has
+	Done     bool  // it was carried out
+	Until    int64 // up to this event
+}
+
+// Checks are the results of each check, by code.
+func (v Verification) Checks() []CheckResult {
+	found := make(map[string]int)
+	for _, f := range v.Findings {
+		found[f.Code]++
+	}
+	var all []CheckResult
+	for _, c := range audit.Checks {
+		r := CheckResult{Check: c, Findings: found[c.Code], Done: !v.At.IsZero(), Until: v.Until}
+		if c.Whole {
+			r.Done, r.Until = !v.WholeAt.IsZero(), v.Whole
+		}
+		all = append(all, r)
+	}
+	return all
 }
 
 // NewVerifier returns a verifier that has not begun.
@@ -122,7 +151,12 @@ func (v *Verifier) check(ctx context.Context, store *ledger.Store, whole bool) {
 	}
 	if v.end = end; again || whole {
 		v.last.Since, v.last.Findings, v.last.Took = got.Since, nil, time.Since(began)
+		v.last.Stopped = false
 	}
+	if got.Since == 0 && (last.At.IsZero() || whole) {
+		v.last.Whole, v.last.WholeAt = got.Until, v.Now()
+	}
+	v.last.Stopped = v.last.Stopped || got.Stopped
 	v.last.Until, v.last.At = got.Until, v.Now()
 	v.last.Findings = append(v.last.Findings, got.Findings...)
 }
