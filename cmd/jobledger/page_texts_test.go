@@ -117,8 +117,7 @@ var shownTexts = []shownText{
 		|| '›' FROM which`, true},
 	{"", "p warning", `Paused (?P<age>\S+) ago by .*: (?P<reason>.*)`, pausedSQL, false},
 
-	{"/lanes", "p window", window + `: (?P<claims>\d+) claims? of (?P<workers>\d+) workers?\. Make an ` +
-		`incident of it`,
+	{"/lanes", "p window", window + `: (?P<claims>\d+) claims? of (?P<workers>\d+) workers?\.`,
 		`SELECT '‹clock ' || $end || '›' AS "to", (SELECT count(*) FROM claims WHERE coalesce(ended_at, $end) >
 			$from) AS claims, (SELECT count(*) FROM (SELECT worker, host FROM claims WHERE coalesce(ended_at, $end) >
 			$from UNION SELECT worker, host FROM processes WHERE NOT later AND stopped IS NULL)) AS workers`, false},

@@ -2,10 +2,15 @@ package main
 
 import (
 	"compress/gzip"
+	"encoding/json"
+	"html"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -191,4 +196,48 @@ func unzipped(t *testing.T, r io.Reader) string {
 	text, err := io.ReadAll(z)
 	check(t, err)
 	return string(text)
+}
+
+// TestLanesOfferTheirWindow follows the links below the picture of lanes, as a browser without scripts does:
+// each is about the window of the page.
+func TestLanesOfferTheirWindow(t *testing.T) {
+	t.Parallel()
+	_, get := serveNight(t)
+	page := get("/lanes?from=2026-03-15T00:00:00Z&to=2026-03-15T01:00:00Z&queue=mail")
+	_, row, ok := strings.Cut(page, `<p class="offers`)
+	row, _, _ = strings.Cut(row, "</p>")
+	if !ok || !strings.Contains(row, `<button type="button" id="png"`) ||
+		!strings.Contains(row, " hidden>PNG<") {
+		t.Fatalf("no button for a picture that waits for its script: %s", row)
+	}
+	if !strings.Contains(row, `href="#claims"`) ||
+		!strings.Contains(page, `<details class="table" id="claims">`) {
+		t.Errorf("the table is not where the link leads: %s", row)
+	}
+	var paths []string
+	for _, m := range regexp.MustCompile(`href="(/[^"]*)"`).FindAllStringSubmatch(row, -1) {
+		address, err := url.Parse(html.UnescapeString(m[1]))
+		check(t, err)
+		paths = append(paths, address.Path+" "+address.Query().Get("format"))
+		q := address.Query()
+		if q.Get("from") != "2026-03-15T00:00:00Z" || q.Get("to") != "2026-03-15T01:00:00Z" {
+			t.Errorf("%s is about another window", address)
+		}
+		body := get(address.String())
+		switch q.Get("format") {
+		case "trace":
+			var trace struct{ TraceEvents []struct{ Ph string } }
+			if err := json.Unmarshal([]byte(body), &trace); err != nil || len(trace.TraceEvents) < 50 {
+				t.Errorf("the trace has %d events: %v", len(trace.TraceEvents), err)
+			}
+		case "csv":
+			if !strings.HasPrefix(body, "job,") || strings.Count(body, "\n") < 50 {
+				t.Errorf("the CSV is %.200s", body)
+			}
+		}
+	}
+	want := []string{"/api/v1/export csv", "/api/v1/export trace", "/incident "}
+	if !slices.Equal(paths, want) {
+		t.Errorf("the links lead to %q, want %q", paths, want)
+	}
 }

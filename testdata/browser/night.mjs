@@ -1,4 +1,6 @@
 // Finds in the lanes of a bad night what went wrong, with the keyboard too, and takes the picture of it.
+import fs from 'node:fs';
+
 export async function night({page, open, origin, findings, facts, task}) {
   await page.setViewportSize({width: 1280, height: 900});
   await open(page, task.night.path);
@@ -36,6 +38,7 @@ export async function night({page, open, origin, findings, facts, task}) {
   }
   await stretches({page, canvas, findings});
   await map({page, canvas, findings});
+  await saves({page, canvas, origin, findings, facts});
   const scripting = await scriptTime(page, origin + task.night.path);
   facts.scripting = scripting;
   await canvas.focus();
@@ -131,6 +134,89 @@ async function map({page, canvas, findings}) {
   if (!/\d\d:\d\d:\d\d, 30 min$/.test(text)) findings.push(`night: the frame says: ${text}`);
   await page.goto(before);
   await canvas.and(page.locator('[data-drawn]')).waitFor();
+}
+
+// saves checks what can be taken away of a window: the table, the picture, the files, the incident. They are those of
+// what the picture shows, also after it was moved, and the keyboard is enough.
+async function saves({page, canvas, origin, findings, facts}) {
+  const before = page.url();
+  const claims = page.locator('#claims');
+  const table = page.getByRole('link', {name: 'as a table'});
+  await table.focus();
+  await page.keyboard.press('Enter');
+  if (!await claims.evaluate((e) => e.open)) findings.push('night: as a table does not open the table');
+  const offers = page.locator('.offers');
+  const windows = () => offers.locator('a[data-window]').evaluateAll((all) => all.map((a) => {
+    const q = new URL(a.href).searchParams;
+    return q.get('from') + ' ' + q.get('to');
+  }));
+  const old = (await windows())[0];
+  await canvas.focus();
+  await page.keyboard.press('+');
+  for (let i = 0; i < 100 && (await windows())[0] === old; i++) await page.waitForTimeout(50);
+  const address = new URL(page.url()).searchParams;
+  const want = address.get('from') + ' ' + address.get('to');
+  for (const got of await windows()) {
+    if (got !== want || got === old) findings.push(`night: the links are about ${got}, and the picture about ${want}`);
+  }
+  const saved = async (what, start) => {
+    const [download] = await Promise.all([page.waitForEvent('download'), start()]);
+    const failure = await download.failure();
+    if (failure) findings.push(`night: ${what}: ${failure}`);
+    return {name: download.suggestedFilename(), bytes: fs.readFileSync(await download.path())};
+  };
+  const button = page.getByRole('button', {name: 'PNG'});
+  const picture = await saved('the picture', async () => {
+    await button.focus();
+    await page.keyboard.press('Enter');
+  });
+  const drawn = await canvas.evaluate((c) => [c.width, c.height]);
+  const size = [picture.bytes.readUInt32BE(16), picture.bytes.readUInt32BE(20)];
+  facts.picture = `${picture.name}, ${size.join(' x ')}`;
+  if (picture.bytes.toString('latin1', 1, 4) !== 'PNG' || size[0] !== drawn[0] || !(size[1] > drawn[1] + 40) ||
+    !/^lanes-2026-03-15T\d{6}Z-2026-03-15T\d{6}Z\.png$/.test(picture.name)) {
+    findings.push(`night: the picture of ${drawn} is ${facts.picture}`);
+  }
+  await colors({page, picture, findings});
+  const trace = await saved('the trace', () => page.getByRole('link', {name: 'Perfetto'}).click());
+  const events = JSON.parse(trace.bytes.toString()).traceEvents ?? JSON.parse(trace.bytes.toString());
+  if (trace.name !== 'trace.json' || !(events.length > 50)) findings.push(`night: ${trace.name} has ${events.length} events`);
+  const csv = await saved('the CSV', () => page.getByRole('link', {name: 'CSV'}).click());
+  if (csv.name !== 'attempts.csv' || csv.bytes.toString().split('\n').length < 20) {
+    findings.push(`night: ${csv.name} is ${csv.bytes}`);
+  }
+  await page.getByRole('link', {name: 'as an incident'}).click();
+  await page.waitForURL(origin + '/incident?*');
+  await page.goto(before);
+  await canvas.and(page.locator('[data-drawn]')).waitFor();
+}
+
+// colors checks that a saved picture has the paper and the colors of the page, and is nowhere clear. Another page looks
+// at it: the policy of this one forbids that.
+async function colors({page, picture, findings}) {
+  const wanted = await page.evaluate(() => {
+    const of = (name) => getComputedStyle(document.querySelector('.legend .' + name), '::before').color;
+    return {paper: getComputedStyle(document.body).backgroundColor, succeeded: of('succeeded'), reclaimed: of('reclaimed')};
+  });
+  const other = await page.context().newPage();
+  const found = await other.evaluate(async (data) => {
+    const image = new Image();
+    image.src = 'data:image/png;base64,' + data;
+    await image.decode();
+    const c = Object.assign(document.createElement('canvas'), {width: image.width, height: image.height}).getContext('2d');
+    c.drawImage(image, 0, 0);
+    const px = c.getImageData(0, 0, image.width, image.height).data, counts = {};
+    for (let i = 0; i < px.length; i += 4) {
+      const name = px[i + 3] === 255 ? `rgb(${px[i]}, ${px[i + 1]}, ${px[i + 2]})` : 'clear';
+      counts[name] = (counts[name] ?? 0) + 1;
+    }
+    return counts;
+  }, picture.bytes.toString('base64'));
+  await other.close();
+  for (const [what, color] of Object.entries(wanted)) {
+    if (!(found[color] > 20)) findings.push(`night: the picture has ${found[color]} points of ${color}, which is ${what}`);
+  }
+  if (found.clear) findings.push(`night: ${found.clear} points of the picture are clear`);
 }
 
 // scriptTime returns how long scripts ran for a page, in milliseconds.

@@ -30,6 +30,8 @@ type lanesView struct {
 	Attempts *render.Table
 	More     bool // there are more than the table has
 	Incident string
+	CSV      string // the window as files
+	Trace    string
 }
 
 // lanesPage shows which worker had which jobs, as a picture; without a script, as a table.
@@ -58,6 +60,10 @@ func (p *Pages) lanesPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	shown.Source = "/api/v1/lanes?" + source.Encode()
 	shown.Incident = "/incident?" + url.Values{"from": {shown.From}, "to": {shown.To}}.Encode()
+	export := url.Values{"from": {shown.From}, "to": {shown.To}, "format": {"csv"}}
+	shown.CSV = "/api/v1/export?" + export.Encode()
+	export.Set("format", "trace")
+	shown.Trace = "/api/v1/export?" + export.Encode()
 	shown.Attempts = layout.Attempts()
 	all := shown.Lanes.All
 	unusual := slices.DeleteFunc(slices.Clone(all), func(a attempt) bool {

@@ -1,6 +1,7 @@
 // Shows who had which job. The picture is a canvas; the table below it has the same in words.
 import {busy, clock, lasts} from "./lanes-axis.js";
 import {draw as drawn, lay, lineHeight, readColors, top} from "./lanes-draw.js";
+import {follow, offer} from "./lanes-save.js";
 import {draw as drawMap, open as openMap, show as showInMap} from "./lanes-map.js";
 
 const prefix = document.documentElement.dataset.prefix ?? "";
@@ -121,6 +122,7 @@ async function read(signal) {
       form.elements[name].value = source.searchParams.get(name);
     }
     history.replaceState(null, "", address);
+    follow(source.searchParams.get("from"), source.searchParams.get("to"));
   }
   view = {from: Date.parse(data.from), to: Date.parse(data.to)};
   current = -1;
@@ -131,7 +133,15 @@ async function read(signal) {
   readColors();
   lay(data);
   draw();
+  offer(canvas, described);
   await readDepth(signal);
+}
+
+// described says what the picture shows, and what its file is to be called.
+function described() {
+  const [from, to] = [view.from, view.to].map((ms) => new Date(ms).toISOString());
+  const short = (text) => text.slice(0, 19).replaceAll(":", "");
+  return {title: `${from.slice(0, 19)}Z to ${to.slice(0, 19)}Z`, file: `lanes-${short(from)}Z-${short(to)}Z.png`};
 }
 
 // readDepth adds how many jobs waited, which takes longer.
