@@ -130,7 +130,7 @@ var shownTexts = []shownText{
 			` ORDER BY gap DESC, pos LIMIT 1`, false},
 	{"/workers/{worker}", "desc", `(?P<text>.*)`, `SELECT substr(text, instr(text, $name) + length($name) + 1) AS
 		text FROM (` + gapTexts(inWindow, "worker") + `)`, false},
-	{"/workers/{worker}", "text", `(≤|>) \d+[sm]`, "", false}, // the name of a bucket
+	{"/workers/{worker}", "text", `\d+[sm]`, "", false}, // the name of a bucket
 	{"/workers/{worker}", "text", `(?P<n>\d+)`, `SELECT n FROM (SELECT count(*) AS n FROM gaps g WHERE ` +
 		inWindow + ` GROUP BY ` + gapBucketSQL() + ` UNION SELECT 0) WHERE n = CAST($gn AS integer)`, false},
 	{"/workers", "desc", `.*`, `SELECT text FROM (` + gapTexts("at > $hour", "boot") + `)`, true}, // as its cell
@@ -312,7 +312,7 @@ func init() {
 		{"/integrity", "p", `None of 32 checks found anything\. The whole ledger was last verified 0s ago, up to ` +
 			`pos (?P<tail>\d+), in \S+\. .*`, `SELECT max(pos) AS tail FROM history`, false},
 		{"/integrity", "events/WHAT", `.*`, fmtAtoms(`p.pos = CAST($rowa AS integer)`), true},
-		{"/jobs", "p", `there are more than (?P<n>\d+) jobs\.`, `SELECT min(50, count(*) - 1) AS n FROM made`,
+		{"/jobs", "p", `More than (?P<n>\d+) jobs\.`, `SELECT min(50, count(*) - 1) AS n FROM made`,
 			false},
 		{"/jobs", "p", `(?P<n>\d+) jobs?\.`, `SELECT count(*) AS n FROM made`, false},
 		{"/jobs", "jobs/ERROR", `.*`, fmtAtoms(`p.job = $rowa`), true},

@@ -42,7 +42,10 @@ func TestIntegrityOfEachCheck(t *testing.T) {
 			_, get := serveOn(t, ledgertest.OpenAt(t, path), atMorning)
 			page := ""
 			for !strings.Contains(page, `class="verdict"><span`) && !strings.Contains(page, "in what was verified") {
-				_, _, page = get("/integrity")
+				var status int
+				if status, _, page = get("/integrity"); status != 200 {
+					t.Fatalf("%d %s", status, page)
+				}
 				time.Sleep(10 * time.Millisecond) // no event says that a check has ended
 			}
 			var answer struct {

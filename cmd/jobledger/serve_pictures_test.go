@@ -3,9 +3,12 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"html"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"jobledger/ledger/ledgertest"
 )
@@ -170,4 +173,22 @@ func hostAndPID(process string) string {
 		return process
 	}
 	return host + pid
+}
+
+// TestLanesMapLeavesOutImport: the map of the lanes ends with the last event that the import brought, not
+// with the import, which was hours later.
+func TestLanesMapLeavesOutImport(t *testing.T) {
+	ledgertest.OfSQLite(t)
+	t.Parallel()
+	s, get := serveNight(t)
+	page := get("/lanes?from=2026-03-15T00:00:00Z&to=2026-03-15T01:00:00Z")
+	address, err := url.Parse(html.UnescapeString(regexp.MustCompile(`data-map="([^"]*)"`).FindStringSubmatch(
+		page)[1]))
+	check(t, err)
+	to, err := time.Parse(time.RFC3339, address.Query().Get("to"))
+	check(t, err)
+	last := strings.TrimSpace(queried(t, s.Store.DSN(), "SELECT max(at) FROM history WHERE kind <> 'imported'"))
+	if got := to.UTC().Format("2006-01-02T15:04:05.000000Z"); got != last {
+		t.Errorf("the map ends at %s, want %s", got, last)
+	}
 }

@@ -12,7 +12,7 @@ import (
 
 // Size of a chart in its own units.
 const (
-	width  = 960
+	width  = 600
 	height = 150
 	left   = 46
 	top    = 8

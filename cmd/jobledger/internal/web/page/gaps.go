@@ -8,19 +8,20 @@ import (
 	"jobledger/projection/attempts"
 )
 
-// gapNames are the buckets of gaps in the head of a table, and in words.
-var gapNames, gapWords = func() (names, words []string) {
-	for _, end := range attempts.GapEnds {
-		names, words = append(names, "≤ "+render.Duration(end)), append(words, "up to "+render.Duration(end))
+// gapNames are the buckets of gaps in the head of a table, in words, and in a picture.
+var gapNames, gapWords, gapShort = func() (names, words, short []string) {
+	end := ""
+	for _, d := range attempts.GapEnds {
+		end = render.Duration(d)
+		names, words, short = append(names, "≤ "+end), append(words, "up to "+end), append(short, end)
 	}
-	last := render.Duration(attempts.GapEnds[len(attempts.GapEnds)-1])
-	return append(names, "> "+last), append(words, "over "+last)
+	return append(names, "> "+end), append(words, "over "+end), append(short, "more")
 }()
 
 // gapHistogram draws the gaps of a worker.
 func gapHistogram(name string, g attempts.Gaps, small bool) *chart.Histogram {
 	about := chart.Words(gapWords, g.Counts) + "; the longest " + render.Briefly(g.Longest)
-	return chart.NewHistogram("Gaps between heartbeats of "+name, about, gapNames, g.Counts, small)
+	return chart.NewHistogram("Gaps between heartbeats of "+name, about, gapShort, g.Counts, small)
 }
 
 // gapTable has the gaps of processes, with the buckets from the first to the last that has any; nil where

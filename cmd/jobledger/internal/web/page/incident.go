@@ -113,7 +113,7 @@ func (p *Pages) incidentPage(w http.ResponseWriter, r *http.Request) error {
 			{Title: "JOBS", Right: true}, {Title: "FIRST"}, {Title: "LAST"}, {Title: "DETAIL"}}}
 		for _, g := range shown.Report.Failures {
 			t.Add(g.Code, fmt.Sprint(g.Attempts), fmt.Sprint(g.Jobs), g.First.In(zone).Format("15:04:05"),
-				g.Last.In(zone).Format("15:04:05"), render.Shorten(g.Detail))
+				g.Last.In(zone).Format("15:04:05"), render.Shorten(strings.TrimRight(g.Detail, "\n")))
 		}
 		shown.Failures = t
 	}

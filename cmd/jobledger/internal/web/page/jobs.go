@@ -78,7 +78,7 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 			if ok {
 				view.Next = r.URL.Path + "?" + next.Encode()
 			}
-			view.Count = render.MoreThan(limit, "job") + "."
+			view.Count = "More than " + render.Count(int64(limit), "job") + "."
 		} else {
 			view.Count = render.Count(int64(n), "job") + "."
 		}

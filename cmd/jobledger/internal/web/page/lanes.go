@@ -91,7 +91,7 @@ func (p *Pages) lanesPage(w http.ResponseWriter, r *http.Request) error {
 const mapPoints = 120
 
 // mapOf is where the script finds the depth of the whole ledger, from the first event that is not archived to
-// the last one or the end of s.
+// the last one, or the end of s. An import does not count: it may be long after what it brought.
 func mapOf(ctx context.Context, tx *ledger.Tx, s history.Span) (string, error) {
 	horizon, err := projection.Horizon(ctx, tx) // what was archived is not asked for
 	if err != nil {
@@ -99,11 +99,13 @@ func mapOf(ctx context.Context, tx *ledger.Tx, s history.Span) (string, error) {
 	}
 	var ends [2]time.Time
 	for i := range ends {
-		for e, err := range tx.Events(ctx, ledger.Filter{After: horizon, Limit: 1, Last: i == 1}) {
+		for e, err := range tx.Events(ctx, ledger.Filter{After: horizon, Limit: 1 + i, Last: i == 1}) {
 			if err != nil {
 				return "", err
 			}
-			ends[i] = e.At
+			if e.Kind() != event.KindImported || ends[i].IsZero() {
+				ends[i] = e.At
+			}
 		}
 	}
 	from, to := ends[0], ends[1]

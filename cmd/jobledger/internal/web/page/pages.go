@@ -170,7 +170,8 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 			"count": func(n int, one, many string) string {
 				return fmt.Sprintf("%d %s", n, render.Plural(int64(n), one, many))
 			},
-			"named": func(name string, table *render.Table) namedTable { return namedTable{table, name} },
+			"named":  named,
+			"linked": linked,
 		})
 		all[name] = template.Must(t.ParseFS(templateFiles, "templates/frame.html", "templates/"+name+".html"))
 	}
@@ -181,6 +182,38 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 type namedTable struct {
 	*render.Table
 	Name string
+	At   string // the moment of the page, for its links
+}
+
+func named(name string, table *render.Table, at ...string) namedTable {
+	return namedTable{table, name, strings.Join(at, "")}
+}
+
+var jobPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\b[0-7][0-9A-HJKMNP-TV-Z]{25}\b`)
+})
+
+// linked are the parts of a cell with that title, in which jobs and workers lead to their pages at a moment.
+func linked(title, cell, at string) (parts []link) {
+	query := ""
+	if at != "" {
+		query = "?" + url.Values{"at": {at}}.Encode()
+	}
+	switch title {
+	case "WORKER":
+		if cell != "" && cell != "-" {
+			return []link{{cell, "/workers/" + url.PathEscape(cell) + query}}
+		}
+	case "JOB", "HELD THEN":
+		done := 0
+		for _, place := range jobPattern().FindAllStringIndex(cell, -1) {
+			id := cell[place[0]:place[1]]
+			parts = append(parts, link{cell[done:place[0]], ""}, link{id, "/jobs/" + id + query})
+			done = place[1]
+		}
+		return append(parts, link{cell[done:], ""})
+	}
+	return []link{{cell, ""}}
 }
 
 // render answers with a page. It is made as a whole before anything is sent.
