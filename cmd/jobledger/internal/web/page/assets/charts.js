@@ -2,7 +2,7 @@
 // its numbers there, which are those of its table.
 const charts = document.querySelector(".charts");
 const left = 46; // of a chart, whose sizes are those of its view box
-const width = 960;
+const width = charts.querySelector("svg").viewBox.baseVal.width;
 const figures = () => [...charts.querySelectorAll("figure.chart")];
 const rowsOf = (figure) => [...figure.querySelectorAll("tbody tr")];
 const last = () => rowsOf(figures()[0]).length - 1;
