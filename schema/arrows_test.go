@@ -68,7 +68,7 @@ var stages = [][]string{
 	{"cmd/jobledger/internal/incident", "cmd/jobledger/internal/report", "cmd/jobledger/internal/jobfilter",
 		"cmd/jobledger/internal/historytext", "cmd/jobledger/internal/nighttest"},
 	{"cmd/jobledger/internal/web/access", "cmd/jobledger/internal/web/moves", "cmd/jobledger/internal/web/chart",
-		"cmd/jobledger/internal/web/hook"},
+		"cmd/jobledger/internal/web/hook", "cmd/jobledger/internal/web/sqltext"},
 	{"cmd/jobledger/internal/web/history"},
 	{"cmd/jobledger/internal/web/view"},
 	{"cmd/jobledger/internal/web/door"},

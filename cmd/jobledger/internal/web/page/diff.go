@@ -7,6 +7,7 @@ import (
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/history"
+	"jobledger/cmd/jobledger/internal/web/sqltext"
 	"jobledger/ledger"
 	"jobledger/projection/status"
 )
@@ -44,6 +45,6 @@ func (p *Pages) diffPage(w http.ResponseWriter, r *http.Request) error {
 	shown.Events = "/events?" + between.Encode()
 	shown.Command = commandOf([]string{"diff", "--from=" + shown.From, "--to=" + shown.To})
 	shown.API = "/api/v1/diff?" + between.Encode()
-	shown.SQL = windowSQL("kind, count(*)", span.From.Pos, span.To.Pos, "GROUP BY kind")
+	shown.SQL = sqltext.Window("kind, count(*)", span.From.Pos, span.To.Pos, "GROUP BY kind")
 	return p.render(w, "diff", shown)
 }

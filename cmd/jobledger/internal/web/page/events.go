@@ -9,6 +9,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/sqltext"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -123,7 +124,7 @@ func (p *Pages) showEvents(w http.ResponseWriter, r *http.Request, shown eventsV
 	}
 	words, _, err := res.Words(asked, "")
 	shown.Command = commandOf(words)
-	if shown.SQL = eventsSQL(query, shown.Pos, api.DefaultLimit); shown.At == "" {
+	if shown.SQL = sqltext.Events(query, shown.Pos, api.DefaultLimit); shown.At == "" {
 		shown.API = "/api/v1/events?" + asked.Encode()
 	}
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/sqltext"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -179,4 +180,12 @@ func quoted(word string) string {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// countsSQL counts jobs by queue and state, now or at the position of a page about the past.
+func (f *frame) countsSQL(queue string) string {
+	if f.At == "" {
+		return sqltext.Counts(queue)
+	}
+	return sqltext.CountsAt(queue, f.Pos)
 }

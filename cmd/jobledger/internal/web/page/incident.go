@@ -11,6 +11,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/history"
+	"jobledger/cmd/jobledger/internal/web/sqltext"
 	"jobledger/ledger"
 )
 
@@ -72,7 +73,7 @@ func (p *Pages) incidentPage(w http.ResponseWriter, r *http.Request) error {
 	shown.Command = commandOf([]string{"incident", "--from=" + shown.From, "--to=" + shown.To,
 		"--output=incident"})
 	shown.API = "/api/v1/incident?" + between.Encode()
-	shown.SQL = windowSQL("*", span.From.Pos, span.To.Pos, "ORDER BY pos")
+	shown.SQL = sqltext.Window("*", span.From.Pos, span.To.Pos, "ORDER BY pos")
 	if shown.Empty = window.Empty(); shown.Empty {
 		return p.render(w, "incident", shown)
 	}

@@ -8,6 +8,7 @@ import (
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/web/sqltext"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -101,7 +102,7 @@ func (p *Pages) integrityPage(w http.ResponseWriter, r *http.Request) error {
 		shown.Table = layout.Findings(shown.Findings)
 	}
 	shown.Command, shown.API = "jobledger verify", "/api/v1/integrity"
-	shown.SQL = kindsSQL(integrityKinds)
+	shown.SQL = sqltext.Kinds(integrityKinds)
 	return p.render(w, "integrity", shown)
 }
 

@@ -10,6 +10,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/web/sqltext"
 	"jobledger/ledger"
 )
 
@@ -102,7 +103,7 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	view.API = "/api/v1/jobs?" + shown.Encode()
 	if view.At == "" {
-		view.SQL = jobsSQL(shown, limit)
+		view.SQL = sqltext.Jobs(shown, limit)
 	}
 	words[len(words)-1] = "--limit=" + strconv.Itoa(limit)
 	view.Command = commandOf(words)

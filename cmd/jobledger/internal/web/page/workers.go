@@ -15,6 +15,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/chart"
 	"jobledger/cmd/jobledger/internal/web/history"
+	"jobledger/cmd/jobledger/internal/web/sqltext"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -62,10 +63,10 @@ func (p *Pages) workersPage(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		now := p.clock(m).At
-		shown.SQL = heldSQL(time.Time{})
+		shown.SQL = sqltext.Held(time.Time{})
 		var found []status.Worker
 		if m.Given {
-			shown.SQL = heldSQL(now)
+			shown.SQL = sqltext.Held(now)
 			found, err = status.WorkersAsOf(r.Context(), tx, m.Moment, all)
 		} else {
 			found, err = status.Workers(r.Context(), tx, now, all)
@@ -250,8 +251,7 @@ func (p *Pages) workerPage(w http.ResponseWriter, r *http.Request) error {
 	shown.Command = commandOf([]string{"attempts", "--worker=" + name, "--from=" + shown.From,
 		"--to=" + shown.To})
 	shown.API = shown.Source
-	shown.SQL = "SELECT job, attempt, claimed_at, ended_at, outcome FROM attempts WHERE worker = " +
-		sqlText(name) + " AND claimed_at <= " + sqlTime(span.To.At) + " ORDER BY claimed_at"
+	shown.SQL = sqltext.Claims(name, span.To.At)
 	return p.render(w, "worker", shown)
 }
 

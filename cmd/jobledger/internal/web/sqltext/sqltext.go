@@ -1,4 +1,4 @@
-package page
+package sqltext
 
 import (
 	"fmt"
@@ -11,37 +11,39 @@ import (
 	"jobledger/ledger/event"
 )
 
-// sqlText is text as a string of SQL.
-func sqlText(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
+// quoted is text as a string of SQL.
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
-// sqlTime is t as the views have it.
-func sqlTime(t time.Time) string { return sqlText(t.UTC().Format("2006-01-02T15:04:05.000000Z")) }
+// instant is t as the views have it.
+func instant(t time.Time) string { return quoted(t.UTC().Format("2006-01-02T15:04:05.000000Z")) }
 
-// countsSQL counts jobs by queue and state, now or at the position of a page about the past.
-func (f *frame) countsSQL(queue string) string {
-	if f.At == "" {
-		where := ""
-		if queue != "" {
-			where = " WHERE queue = " + sqlText(queue)
-		}
-		return "SELECT queue, state, count(*) FROM current" + where + " GROUP BY queue, state"
-	}
+// Counts counts jobs by queue and state; queue "" is all of them.
+func Counts(queue string) string {
 	where := ""
 	if queue != "" {
-		where = " AND c.queue = " + sqlText(queue)
+		where = " WHERE queue = " + quoted(queue)
+	}
+	return "SELECT queue, state, count(*) FROM current" + where + " GROUP BY queue, state"
+}
+
+// CountsAt is Counts as it was at pos.
+func CountsAt(queue string, pos int64) string {
+	where := ""
+	if queue != "" {
+		where = " AND c.queue = " + quoted(queue)
 	}
 	return fmt.Sprintf("SELECT c.queue, h.to_state, count(*) FROM history h JOIN current c ON c.id = h.job "+
 		"WHERE h.pos IN (SELECT max(pos) FROM history WHERE to_state IS NOT NULL AND pos <= %d GROUP BY job)%s "+
-		"GROUP BY c.queue, h.to_state", f.Pos, where)
+		"GROUP BY c.queue, h.to_state", pos, where)
 }
 
-// windowSQL selects the events of a window.
-func windowSQL(what string, after, until int64, end string) string {
-	return fmt.Sprintf("SELECT %s FROM history WHERE pos > %d AND pos <= %d %s", what, after, until, end)
+// Window selects columns of the events of a window; end is what follows the condition.
+func Window(columns string, after, until int64, end string) string {
+	return fmt.Sprintf("SELECT %s FROM history WHERE pos > %d AND pos <= %d %s", columns, after, until, end)
 }
 
-// jobsSQL lists jobs as query selects them; "" where SQL over one view does not say that.
-func jobsSQL(query url.Values, limit int) string {
+// Jobs lists jobs as query selects them; "" where SQL over one view does not say that.
+func Jobs(query url.Values, limit int) string {
 	columns := map[string]string{"queue": "queue", "state": "state", "key": "key", "group": "grp",
 		"error": "error_code"}
 	var terms []string
@@ -49,15 +51,15 @@ func jobsSQL(query url.Values, limit int) string {
 		column, known := columns[name]
 		var texts []string
 		for _, v := range values {
-			texts = append(texts, sqlText(v))
+			texts = append(texts, quoted(v))
 			if tag, value, ok := strings.Cut(v, "="); name == "tag" && ok {
-				terms = append(terms, "tags ->> "+sqlText(tag)+" = "+sqlText(value))
+				terms = append(terms, "tags ->> "+quoted(tag)+" = "+quoted(value))
 			}
 		}
 		switch {
 		case name == "limit" || name == "tag":
 		case name == "find":
-			found, ok := findSQL(query.Get(name))
+			found, ok := searched(query.Get(name))
 			if !ok {
 				return ""
 			}
@@ -77,8 +79,8 @@ func jobsSQL(query url.Values, limit int) string {
 		"FROM current%s ORDER BY id DESC LIMIT %d", where, limit)
 }
 
-// findSQL are the terms of a search as conditions on the view; ok is false where that does not say it.
-func findSQL(text string) (conditions []string, ok bool) {
+// searched are the terms of a search as conditions on the view; ok is false where that does not say it.
+func searched(text string) (conditions []string, ok bool) {
 	terms, err := jobfilter.Terms(text)
 	if err != nil {
 		return nil, false
@@ -89,17 +91,17 @@ func findSQL(text string) (conditions []string, ok bool) {
 		tag, value, valued := strings.Cut(t.Value, "=")
 		column, known := columns[t.Key]
 		if t.Key == "tag" && valued {
-			column, known, t.Value = "tags ->> "+sqlText(tag), true, value
+			column, known, t.Value = "tags ->> "+quoted(tag), true, value
 		}
 		switch {
 		case known && t.Key == "tag" && !t.Not: // a job has several
-			conditions = append(conditions, column+" = "+sqlText(t.Value))
+			conditions = append(conditions, column+" = "+quoted(t.Value))
 		case !known:
 			return nil, false
 		case t.Not:
-			conditions = append(conditions, "coalesce("+column+", '') <> "+sqlText(t.Value))
+			conditions = append(conditions, "coalesce("+column+", '') <> "+quoted(t.Value))
 		default:
-			anyOf[column] = append(anyOf[column], sqlText(t.Value))
+			anyOf[column] = append(anyOf[column], quoted(t.Value))
 		}
 	}
 	for column, values := range anyOf {
@@ -108,13 +110,13 @@ func findSQL(text string) (conditions []string, ok bool) {
 	return conditions, true
 }
 
-// eventsSQL lists events up to pos as query selects them; "" where SQL over one view does not say that.
-func eventsSQL(query url.Values, pos int64, limit int) string {
+// Events lists events up to pos as query selects them; "" where SQL over one view does not say that.
+func Events(query url.Values, pos int64, limit int) string {
 	where := fmt.Sprintf(" WHERE pos <= %d", pos)
 	for _, name := range []string{"job", "kind", "actor", "worker"} {
 		var texts []string
 		for _, v := range query[name] {
-			texts = append(texts, sqlText(v))
+			texts = append(texts, quoted(v))
 		}
 		if len(texts) > 0 {
 			where += " AND " + name + " IN (" + strings.Join(texts, ", ") + ")"
@@ -129,22 +131,28 @@ func eventsSQL(query url.Values, pos int64, limit int) string {
 		limit)
 }
 
-// heldSQL lists the claims that were live at a moment, by process; zero: now.
-func heldSQL(at time.Time) string {
+// Held lists the claims that were live at a moment, by process; zero: now.
+func Held(at time.Time) string {
 	if at.IsZero() {
 		return "SELECT worker, boot, host, pid, count(*) FROM attempts WHERE ended_at IS NULL " +
 			"GROUP BY worker, boot, host, pid"
 	}
 	return fmt.Sprintf("SELECT worker, boot, host, pid, count(*) FROM attempts WHERE claimed_at <= %s "+
-		"AND (ended_at IS NULL OR ended_at > %s) GROUP BY worker, boot, host, pid", sqlTime(at), sqlTime(at))
+		"AND (ended_at IS NULL OR ended_at > %s) GROUP BY worker, boot, host, pid", instant(at), instant(at))
 }
 
-// kindsSQL lists the last events of some kinds.
-func kindsSQL(kinds []event.Kind) string {
+// Kinds lists the last events of some kinds.
+func Kinds(kinds []event.Kind) string {
 	var texts []string
 	for _, k := range kinds {
-		texts = append(texts, sqlText(k.String()))
+		texts = append(texts, quoted(k.String()))
 	}
 	return "SELECT pos, at, kind, actor, data FROM history WHERE kind IN (" + strings.Join(texts, ", ") +
 		") ORDER BY pos DESC LIMIT 100"
+}
+
+// Claims lists the claims of a worker that began up to a moment.
+func Claims(worker string, until time.Time) string {
+	return "SELECT job, attempt, claimed_at, ended_at, outcome FROM attempts WHERE worker = " + quoted(worker) +
+		" AND claimed_at <= " + instant(until) + " ORDER BY claimed_at"
 }
