@@ -204,6 +204,9 @@ func TestLogLinesSayWhoAndWhat(t *testing.T) {
 		if fields["msg"] == "cancelled" {
 			delete(fields, "signal") // whether the command had been started is chance
 		}
+		if again, _ := fields["attempt"].(float64); again > 1 && fields["msg"] == "released" {
+			continue // on a slow machine its pause ends before the other jobs do
+		}
 		names := strings.Join(slices.Sorted(maps.Keys(fields)), " ")
 		found := ""
 		for what, has := range want {
