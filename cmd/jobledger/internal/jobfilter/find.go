@@ -146,7 +146,7 @@ func AddFind(p *cli.Program, c *cli.Context, tx *ledger.Tx, f *projection.Filter
 	if err != nil {
 		return err
 	}
-	any := make(map[string]int) // where the match of a key is, with one added
+	matchOf := make(map[string]int) // where the match of a key is, with one added
 	for _, t := range terms {
 		if t.Key == "since" || t.Key == "until" {
 			if err := addMoment(p, c, tx, f, t); err != nil {
@@ -154,11 +154,11 @@ func AddFind(p *cli.Program, c *cli.Context, tx *ledger.Tx, f *projection.Filter
 			}
 			continue
 		}
-		i := any[t.Key] - 1
+		i := matchOf[t.Key] - 1
 		if i < 0 || t.Not || slices.Contains(several, t.Key) {
 			f.Match = append(f.Match, projection.Match{Of: aspects[t.Key], Not: t.Not})
 			if i = len(f.Match) - 1; !t.Not {
-				any[t.Key] = i + 1
+				matchOf[t.Key] = i + 1
 			}
 		}
 		f.Match[i].Values = append(f.Match[i].Values, t.operand())

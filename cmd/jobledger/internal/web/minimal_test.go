@@ -2,10 +2,8 @@ package web
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"reflect"
-	"strings"
 	"testing"
 
 	"jobledger/cmd/jobledger/internal/web/access"
@@ -20,27 +18,8 @@ func TestMinimalAnswers(t *testing.T) {
 	token := s.create("all", []string{"*"}, access.Enqueue, access.Work)
 	ask := func(method, path, kind, body, prefer string) (*http.Response, []byte) {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), method, s.base+wire.Root+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Authorization", token)
-		if kind != "" {
-			r.Header.Set("Content-Type", kind)
-		}
-		if prefer != "" {
-			r.Header.Set("Prefer", prefer)
-		}
-		answer, err := s.client.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer answer.Body.Close()
-		text, err := io.ReadAll(answer.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return answer, text
+		answer, text := s.exchange(method, path, kind, body, "Authorization", token, "Prefer", prefer)
+		return answer, []byte(text)
 	}
 	const id, boot = "01KDXYZAF8000000000000000J", "01KDXYZAF8000000000000B00T"
 	const claim, other = "01KDXYZAF800000000000000T1", "01KDXYZAF800000000000000T2"

@@ -31,6 +31,14 @@ import (
 // post sends a body of a media type.
 func (s *served) post(method, path, kind, body string, header ...string) (status int, answer string) {
 	s.t.Helper()
+	a, answer := s.exchange(method, path, kind, body, header...)
+	return a.StatusCode, answer
+}
+
+// exchange is post with the headers of the answer.
+func (s *served) exchange(method, path, kind, body string, header ...string) (a *http.Response,
+	text string) {
+	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), method, s.base+api.Root+path, strings.NewReader(body))
 	if err != nil {
 		s.t.Fatal(err)
@@ -39,16 +47,16 @@ func (s *served) post(method, path, kind, body string, header ...string) (status
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
-	a, err := s.client.Do(r)
+	a, err = s.client.Do(r)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	defer a.Body.Close()
-	text, err := io.ReadAll(a.Body)
+	b, err := io.ReadAll(a.Body)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return a.StatusCode, string(text)
+	return a, string(b)
 }
 
 // remote is a client with a token of these scopes for all queues.

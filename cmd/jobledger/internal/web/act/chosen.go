@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/oklog/ulid/v2"
+
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/api"
@@ -41,7 +43,7 @@ func (a *Acts) Set(ctx context.Context, m Many) ([]selected, error) {
 // choose returns the jobs that are named, as they were at pos.
 func (a *Acts) choose(ctx context.Context, jobs []Chosen, pos int64) (set []selected, err error) {
 	for i, one := range jobs {
-		if len(one.ID) != jobIDSize || !api.IsJobID(string(one.ID)) {
+		if len(one.ID) != ulid.EncodedSize || !api.IsJobID(string(one.ID)) {
 			return nil, door.Refusal(http.StatusBadRequest, "usage", fmt.Sprintf("%.40q is not the id of a job",
 				one.ID))
 		}
@@ -90,6 +92,3 @@ func (a *Acts) choose(ctx context.Context, jobs []Chosen, pos int64) (set []sele
 	})
 	return set, err
 }
-
-// jobIDSize is the length of the id of a job.
-const jobIDSize = 26

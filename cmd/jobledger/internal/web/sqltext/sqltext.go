@@ -15,7 +15,7 @@ import (
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
 // instant is t as the views have it.
-func instant(t time.Time) string { return quoted(t.UTC().Format("2006-01-02T15:04:05.000000Z")) }
+func instant(t time.Time) string { return quoted(event.FormatTime(t)) }
 
 // Counts counts jobs by queue and state; queue "" is all of them.
 func Counts(queue string) string {

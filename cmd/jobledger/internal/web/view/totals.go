@@ -38,19 +38,19 @@ type Histogram struct {
 	Exemplars [len(Buckets) + 1]Exemplar // of Waits and Runs
 }
 
-func (h *Histogram) add(d time.Duration) {
-	s := max(0, d.Seconds())
-	i, _ := slices.BinarySearch(Buckets[:], s)
-	h.Counts[i]++
+// add counts d, and returns its bucket and its seconds.
+func (h *Histogram) add(d time.Duration) (bucket int, s float64) {
+	s = max(0, d.Seconds())
+	bucket, _ = slices.BinarySearch(Buckets[:], s)
+	h.Counts[bucket]++
 	h.Sum += s
+	return bucket, s
 }
 
 // addOf is add, and the job of e is the exemplar of the bucket from now on.
 func (h *Histogram) addOf(d time.Duration, e event.Event) {
-	h.add(d)
-	s := max(0, d.Seconds())
-	i, _ := slices.BinarySearch(Buckets[:], s)
-	h.Exemplars[i] = Exemplar{Job: e.Job, N: e.N, Value: s, At: e.At}
+	bucket, s := h.add(d)
+	h.Exemplars[bucket] = Exemplar{Job: e.Job, N: e.N, Value: s, At: e.At}
 }
 
 // QueueTotals are what happened in one queue since the first event. Waits are from when a job was ready to
