@@ -10,6 +10,7 @@ import (
 	"io"
 	"iter"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -111,28 +112,15 @@ func (r Reader) job(line []byte) (commands.Enqueue, error) {
 	if !utf8.Valid(line) {
 		return e, cli.Usagef("not UTF-8")
 	}
-	d := json.NewDecoder(bytes.NewReader(line))
-	if start, err := d.Token(); err != nil || start != json.Delim('{') {
-		return e, cli.Usagef("not a JSON object")
+	if err := notObject(line); err != nil {
+		return e, err
 	}
-	seen := make(map[string]bool, 8)
-	for d.More() {
-		var value json.RawMessage
-		token, err := d.Token()
-		key, _ := token.(string)
-		if err == nil {
-			err = d.Decode(&value)
-		}
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return e, cli.Usagef("not a JSON object: it breaks off")
-		}
-		if err != nil {
-			return e, cli.Usagef("not a JSON object: %w", err)
-		}
-		if seen[key] {
+	seen := make([]string, 0, 8)
+	for key, value := range members(line) {
+		if slices.Contains(seen, key) {
 			return e, cli.Usagef("the key %q is given twice", key)
 		}
-		seen[key] = true
+		seen = append(seen, key)
 		if string(value) == "null" && key != "payload" {
 			continue
 		}
@@ -140,18 +128,13 @@ func (r Reader) job(line []byte) (commands.Enqueue, error) {
 			return e, err
 		}
 	}
-	if _, err := d.Token(); err != nil {
-		return e, cli.Usagef("not a JSON object: it breaks off")
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return e, cli.Usagef("text after the JSON object; a line holds one")
-	}
+	has := func(key string) bool { return slices.Contains(seen, key) }
 	switch {
-	case seen["payload"] && seen["payload_base64"]:
+	case has("payload") && has("payload_base64"):
 		return e, cli.Usagef("payload and payload_base64 exclude each other")
-	case seen["id"] && seen["ref"]:
+	case has("id") && has("ref"):
 		return e, cli.Usagef("id and ref exclude each other")
-	case seen["run_at"] && seen["delay"]:
+	case has("run_at") && has("delay"):
 		return e, cli.Usagef("run_at and delay exclude each other")
 	case e.Queue == "":
 		return e, cli.Usagef("no queue, neither here nor as --queue (-q)")
@@ -159,12 +142,13 @@ func (r Reader) job(line []byte) (commands.Enqueue, error) {
 	return e, e.Check()
 }
 
-func (r Reader) field(e *commands.Enqueue, key string, value json.RawMessage) (err error) {
+func (r Reader) field(e *commands.Enqueue, key string, value []byte) (err error) {
 	text := ""
 	switch key {
 	case "queue", "key", "group", "run_at", "delay", "max_runtime", "backoff", "version", "ref",
 		"unique_while", "on_duplicate", "id", "payload_base64":
-		if json.Unmarshal(value, &text) != nil {
+		var ok bool
+		if text, ok = unquote(value); !ok {
 			return cli.Usagef("%s: %s is no string%s", key, brief(value), map[string]string{"delay": ` such as "90s"`,
 				"max_runtime": ` such as "90s"`}[key])
 		}
@@ -194,9 +178,10 @@ func (r Reader) field(e *commands.Enqueue, key string, value json.RawMessage) (e
 	case "on_duplicate":
 		e.OnDuplicate = text
 	case "payload":
-		if e.Payload = value; value[0] == '"' {
-			err = json.Unmarshal(value, &text)
+		if text, ok := unquote(value); ok {
 			e.Payload = []byte(text)
+		} else {
+			e.Payload = bytes.Clone(value)
 		}
 	case "payload_base64":
 		if e.Payload, err = base64.StdEncoding.DecodeString(text); err != nil {
