@@ -29,14 +29,9 @@ func NewUpsert(table, key string, types ColumnTypes, columns ...string) *BulkStm
 }
 
 // NewCompareAndSwap returns a BulkStmt that updates columns of existing rows. A row of it begins with the
-// values that the columns key and expected must have.
-func NewCompareAndSwap(table, key, expected string, types ColumnTypes, columns ...string) *BulkStmt {
-	return engine.NewCompareAndSwap(table, key, expected, types, columns...)
-}
-
-// NewCompareTwoAndSwap is NewCompareAndSwap with a second expected value, which may be null.
-func NewCompareTwoAndSwap(table, key, expected, also string, types ColumnTypes, columns ...string) *BulkStmt {
-	return engine.NewCompareTwoAndSwap(table, key, expected, also, types, columns...)
+// values that the compared columns must have: the key, a version, and others, which may be null.
+func NewCompareAndSwap(table string, compared []string, types ColumnTypes, columns ...string) *BulkStmt {
+	return engine.NewCompareAndSwap(table, compared, types, columns...)
 }
 
 // NewSparseInsert returns the SparseInsert of a table with up to 64 columns.

@@ -26,7 +26,7 @@ var (
 		"seen_at")
 	setSeen = ledger.NewUpsert("presence", "boot", ledger.ColumnTypes{"boot": ledger.TextColumn}, "boot",
 		"seen_at")
-	swapSeen = ledger.NewCompareAndSwap("presence", "boot", "seen_at",
+	swapSeen = ledger.NewCompareAndSwap("presence", []string{"boot", "seen_at"},
 		ledger.ColumnTypes{"boot": ledger.TextColumn}, "seen_at")
 )
 

@@ -63,6 +63,6 @@ func updateJob(changed uint32) *ledger.BulkStmt {
 		}
 	}
 	l, _ := updates.LoadOrStore(changed,
-		ledger.NewCompareTwoAndSwap("jobs", "n", "seq", "lease_token", table.Types, names...))
+		ledger.NewCompareAndSwap("jobs", []string{"n", "seq", "lease_token"}, table.Types, names...))
 	return l.(*ledger.BulkStmt)
 }

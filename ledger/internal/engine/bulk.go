@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -30,8 +31,7 @@ type BulkStmt struct {
 	OnConflict string   // of an upsert, the clause after its rows
 	// CompareAndSwap says that this is an update, and that each row must exist with its expected value.
 	CompareAndSwap bool
-	// Compared is how many of the first columns a compare-and-swap compares: 2, or 3, of which the third may be
-	// null.
+	// Compared is how many of the first columns a compare-and-swap compares. From the third on they may be null.
 	Compared int
 }
 
@@ -50,17 +50,10 @@ func NewUpsert(table, key string, types Types, columns ...string) *BulkStmt {
 }
 
 // NewCompareAndSwap returns a BulkStmt that updates columns of existing rows. A row of it begins with the
-// values that the columns key and expected must have.
-func NewCompareAndSwap(table, key, expected string, types Types, columns ...string) *BulkStmt {
-	b := NewInsert(table, types, append([]string{key, expected}, columns...)...)
-	b.CompareAndSwap, b.Compared = true, 2
-	return b
-}
-
-// NewCompareTwoAndSwap is NewCompareAndSwap with a second expected value, which may be null.
-func NewCompareTwoAndSwap(table, key, expected, also string, types Types, columns ...string) *BulkStmt {
-	b := NewInsert(table, types, append([]string{key, expected, also}, columns...)...)
-	b.CompareAndSwap, b.Compared = true, 3
+// values that the compared columns must have: the key, a version, and others, which may be null.
+func NewCompareAndSwap(table string, compared []string, types Types, columns ...string) *BulkStmt {
+	b := NewInsert(table, types, append(slices.Clip(compared), columns...)...)
+	b.CompareAndSwap, b.Compared = true, len(compared)
 	return b
 }
 

@@ -105,8 +105,8 @@ func textOf(b *engine.BulkStmt, f form) string {
 	}
 	update += fmt.Sprintf(" WHERE %[1]s.%[2]s = %[3]s AND %[1]s.%[4]s = %[5]s",
 		b.Table, b.Columns[0], values[0], b.Columns[1], values[1])
-	if b.Compared == 3 {
-		update += fmt.Sprintf(" AND %s.%s IS NOT DISTINCT FROM %s", b.Table, b.Columns[2], values[2])
+	for i := 2; i < b.Compared; i++ {
+		update += fmt.Sprintf(" AND %s.%s IS NOT DISTINCT FROM %s", b.Table, b.Columns[i], values[i])
 	}
 	switch {
 	case f.checked:

@@ -133,8 +133,8 @@ func updateText(b *engine.BulkStmt, rows int, constant uint64) string {
 	if rows == 1 {
 		text := fmt.Sprintf("UPDATE %s SET %s WHERE %s = ?1 AND %s = ?2",
 			b.Table, strings.Join(set, ", "), b.Columns[0], b.Columns[1])
-		if b.Compared == 3 {
-			text += fmt.Sprintf(" AND %s IS ?3", b.Columns[2])
+		for i := 2; i < b.Compared; i++ {
+			text += fmt.Sprintf(" AND %s IS ?%d", b.Columns[i], i+1)
 		}
 		return text
 	}
@@ -142,8 +142,8 @@ func updateText(b *engine.BulkStmt, rows int, constant uint64) string {
 	text := fmt.Sprintf("UPDATE %[1]s SET %[2]s FROM (VALUES %[3]s) AS v "+
 		"WHERE %[1]s.%[4]s = v.column1 AND %[1]s.%[5]s = v.column2",
 		b.Table, strings.Join(set, ", "), values, b.Columns[0], b.Columns[1])
-	if b.Compared == 3 {
-		text += fmt.Sprintf(" AND %s.%s IS v.column3", b.Table, b.Columns[2])
+	for i := 2; i < b.Compared; i++ {
+		text += fmt.Sprintf(" AND %s.%s IS v.column%d", b.Table, b.Columns[i], i+1)
 	}
 	return text
 }
