@@ -14,20 +14,25 @@ import (
 const copyAtOnce = 20_000
 
 // Copy writes every event that there ever was in store, up to the last one now, into an empty ledger, for
-// reading: its events and jobs are as if nothing had left store. into.Whole must be set. It costs the whole
-// history. Errors: those of Lines.
-func Copy(ctx context.Context, store *ledger.Store, dir string, into *ledger.Store) error {
-	next, stop := iter.Pull2(prefetch.Lines(Lines(ctx, store, dir, ledger.Filter{}, true)))
+// reading: its events and jobs are as if nothing had left store. Without bodies it has no payloads and
+// results. into.Whole must be set. It costs the whole history. Errors: those of Lines.
+func Copy(ctx context.Context, store *ledger.Store, dir string, into *ledger.Store, bodies bool) error {
+	next, stop := iter.Pull2(prefetch.Lines(Lines(ctx, store, dir, ledger.Filter{}, bodies)))
 	defer stop()
 	loader := audit.NewLoader(nil)
 	once := func(fn func(*ledger.Tx) error) error {
-		done := false // a function that fails must not run again: the lines have been taken
+		// A function that fails must not run again: the lines have been taken. Its error is the one to report.
+		done, first := false, ledger.ErrConflict
 		return into.Write(ctx, func(tx *ledger.Tx) error {
 			if done {
-				return ledger.ErrConflict
+				return first
 			}
 			done = true
-			return fn(tx)
+			err := fn(tx)
+			if err != nil {
+				first = err
+			}
+			return err
 		})
 	}
 	err := once(func(tx *ledger.Tx) error { return tx.DropGuards(ctx) })

@@ -374,7 +374,7 @@ func TestCopyIsTheWholeLedger(t *testing.T) {
 			t.Fatal(err)
 		}
 		whole.Whole = true
-		if err := archive.Copy(t.Context(), s.Store, dir, whole); err != nil {
+		if err := archive.Copy(t.Context(), s.Store, dir, whole, true); err != nil {
 			t.Fatal(err)
 		}
 		copied, history := everything(t, whole)

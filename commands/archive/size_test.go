@@ -228,7 +228,7 @@ func copyWhole(t *testing.T, store *ledger.Store, dir string) {
 	defer whole.Close()
 	whole.Whole, whole.Exclusive = true, true
 	began := time.Now()
-	if err := archive.Copy(t.Context(), store, dir, whole); err != nil {
+	if err := archive.Copy(t.Context(), store, dir, whole, true); err != nil {
 		t.Fatal(err)
 	}
 	took := time.Since(began)

@@ -97,7 +97,7 @@ func onWholeCopy(p *cli.Program, c *cli.Context, err error, run func(*cli.Contex
 	if err := announceCopy(p, c.Context, service.Store, dir); err != nil {
 		return err
 	}
-	if err := archive.Copy(c.Context, service.Store, dir, whole); err != nil {
+	if err := archive.Copy(c.Context, service.Store, dir, whole, true); err != nil {
 		return err
 	}
 	p.Opened = whole

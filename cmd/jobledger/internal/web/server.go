@@ -86,6 +86,7 @@ type Server struct {
 	verifier *view.Verifier
 	pages    *page.Pages
 	sweeper  sweeper
+	whole    *view.Whole      // nil: the archive is not known
 	webhooks *hook.Dispatcher // nil: there are none
 }
 
@@ -106,6 +107,10 @@ func New(c Config) *Server {
 	s.api = api.New(api.Config{Store: c.Store, Door: s.door, Follower: s.follower,
 		Moments: new(view.Moments), Figures: new(view.Now), Verifier: s.verifier, Ask: c.Ask, Now: c.Now,
 		Archive: c.Archive, Report: c.Report})
+	if c.Archive != "" {
+		s.whole = view.NewWhole(c.Store, c.Archive)
+		s.api.Whole = s.whole
+	}
 	pages.API, s.pages = s.api, pages
 	service := &commands.Service{Store: c.Store, Archived: c.Archived}
 	_, owner, _ := strings.Cut(c.Owner, ":")
@@ -151,11 +156,19 @@ func ShowAll(servers []*Server, names, addresses []string) {
 	}
 }
 
+// close removes what the server keeps on the disk.
+func (s *Server) close() {
+	if s.whole != nil {
+		s.whole.Close()
+	}
+}
+
 // Serve answers requests until ctx ends, and then, for at most Times.Drain, those under way; others are
 // refused. On a TCP
 // listener it announces a login link. It closes l. An error that is not ctx's ends it too, such as a ledger
 // whose file was replaced.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	defer s.close()
 	s.door.ListenOn(l)
 	h := &http.Server{
 		Handler:           s.door.Handler(),

@@ -27,6 +27,7 @@ type API struct {
 	metrics     cache
 	totals      view.Totals
 	Waiting     func() int    // how many claims wait; nil: none
+	Whole       *view.Whole   // what has left the ledger too; nil: the archive is not known
 	StreamWrite time.Duration // how long the client of a stream may read nothing
 }
 

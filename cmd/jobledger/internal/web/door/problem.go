@@ -66,6 +66,11 @@ func (d *Door) ProblemOf(err error) *Problem {
 			p.Hint = &where
 		}
 	}
+	if errors.Is(err, segment.ErrDamaged) { // its detail names the file
+		status, known = http.StatusInternalServerError, true
+		p.Status = status
+		d.Report("%s", detail)
+	}
 	if !known || errors.Is(err, context.Canceled) {
 		id := ulid.Make().String()
 		d.Report("%s: %s", id, detail)

@@ -1,6 +1,7 @@
 package send
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -33,6 +34,10 @@ func (a *Sender) export(w http.ResponseWriter, r *http.Request) error {
 	case bodies && !api.MaySeeBodies(r.Context()):
 		return door.Refusal(http.StatusForbidden, "forbidden", "this credential has no right to payloads")
 	}
+	form := cmp.Or(query.Get("format"), "jsonl")
+	if form != "jsonl" && form != "csv" && form != "trace" {
+		return door.Refusal(http.StatusBadRequest, "usage", "format is jsonl, csv or trace")
+	}
 	var window export.Window
 	var tail int64
 	var ends [2]*timespec.When
@@ -56,35 +61,52 @@ func (a *Sender) export(w http.ResponseWriter, r *http.Request) error {
 		}
 		return err
 	})
-	lines, folder := query.Get("format") == "" || query.Get("format") == "jsonl", ""
-	if errors.Is(err, projection.ErrArchived) && lines && a.Archive != "" {
-		folder = a.Archive
-		window, err = export.BetweenWithArchive(r.Context(), a.Store, folder, ends[0], ends[1])
+	options := export.LinesOptions{Bodies: bodies}
+	if errors.Is(err, projection.ErrArchived) && a.Archive != "" {
+		if form != "jsonl" {
+			return a.OnWhole(r.Context(), func(whole *ledger.Store) error {
+				err := whole.Read(r.Context(), func(tx *ledger.Tx) (err error) {
+					if tail, err = tx.Tail(r.Context()); err == nil {
+						window, err = export.Between(r.Context(), tx, ends[0], ends[1])
+					}
+					return err
+				})
+				if err != nil {
+					return err
+				}
+				return a.sendExport(w, r, whole, form, window, options, tail)
+			})
+		}
+		options.Archive = a.Archive
+		window, err = export.BetweenWithArchive(r.Context(), a.Store, a.Archive, ends[0], ends[1])
 	}
 	if err != nil {
 		return err
 	}
+	return a.sendExport(w, r, a.Store, form, window, options, tail)
+}
+
+// sendExport sends a window of store, whose last event is tail.
+func (a *Sender) sendExport(w http.ResponseWriter, r *http.Request, store *ledger.Store, form string,
+	window export.Window, options export.LinesOptions, tail int64) error {
 	var kind, name string
 	var write func(ctx context.Context, out io.Writer) error
-	switch query.Get("format") {
-	case "", "jsonl":
+	switch form {
+	case "csv":
+		kind, name = "text/csv; charset=utf-8", "attempts.csv"
+		write = func(ctx context.Context, out io.Writer) error { return export.CSV(ctx, store, window, out) }
+	case "trace":
+		kind, name = "application/json", "trace.json"
+		write = func(ctx context.Context, out io.Writer) error { return export.Trace(ctx, store, window, out) }
+	default:
 		kind, name = "application/x-ndjson", "export.jsonl"
-		options := export.LinesOptions{Bodies: bodies, Archive: folder}
 		if !api.MaySeeBodies(r.Context()) {
 			options.Withhold = api.WithholdOfEvent
 		}
 		write = func(ctx context.Context, out io.Writer) error {
-			_, err := export.Lines(ctx, a.Store, window, options, out)
+			_, err := export.Lines(ctx, store, window, options, out)
 			return err
 		}
-	case "csv":
-		kind, name = "text/csv; charset=utf-8", "attempts.csv"
-		write = func(ctx context.Context, out io.Writer) error { return export.CSV(ctx, a.Store, window, out) }
-	case "trace":
-		kind, name = "application/json", "trace.json"
-		write = func(ctx context.Context, out io.Writer) error { return export.Trace(ctx, a.Store, window, out) }
-	default:
-		return door.Refusal(http.StatusBadRequest, "usage", "format is jsonl, csv or trace")
 	}
 	d := a.newDownload(w, r, kind, name)
 	d.headers.Set("Jobledger-Pos", strconv.FormatInt(tail, 10))

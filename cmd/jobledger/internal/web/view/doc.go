@@ -7,5 +7,6 @@
 //
 // Files in reading order: follower.go (events as they are recorded), figures.go, now.go (queues and workers
 // at one moment), minutes.go, pace.go (how fast queues go), acts.go (what operators did), totals.go (what
-// happened since the first event), exemplars.go, moments.go (where to look), verifier.go.
+// happened since the first event), exemplars.go, moments.go (where to look), verifier.go, whole.go (what has
+// left the ledger).
 package view
