@@ -18,10 +18,9 @@ import (
 	"jobledger/ledger/proof"
 )
 
-// leave archives and removes what has ended of the scenario, and returns the folder of the archive.
-func (s *scenario) leave() (dir string) {
+// leave archives what has ended of the scenario in the folder dir, and removes it.
+func (s *scenario) leave(dir string) {
 	s.T.Helper()
-	dir = s.Store.Path() + archive.Suffix
 	options := archive.Options{Dir: dir, Actor: "cli:test", OlderThan: time.Hour, Most: 8 * proof.BlockSize}
 	due, err := archive.Due(s.T.Context(), s.Store, options.OlderThan)
 	for hi := options.Most; err == nil && hi < due.Hi; hi += options.Most {
@@ -34,13 +33,13 @@ func (s *scenario) leave() (dir string) {
 	if err != nil {
 		s.T.Fatal(err)
 	}
-	return dir
 }
 
 // Claims of which events have left the ledger are answered from the archive, as the command line does; a file
 // that is damaged or not there is named.
 func TestArchivedClaimsOverHTTP(t *testing.T) {
-	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "archive")
+	t.Setenv(cli.ArchiveEnv, dir) // on a server no folder is known without it
 	s := importNight(t)
 	s.Now = morning
 	var first, middle string
@@ -102,7 +101,7 @@ func TestArchivedClaimsOverHTTP(t *testing.T) {
 	}
 	then := readAll(t, ask("/attempts?limit=1000&at="+at.UTC().Format(time.RFC3339Nano)))
 
-	dir := s.leave()
+	s.leave(dir)
 	if answer := ask("/jobs/" + first); answer.StatusCode != http.StatusNotFound {
 		t.Fatalf("the first job has not left: %s", answer.Status)
 	}
