@@ -36,13 +36,19 @@ type servedStore struct {
 // serveStore serves store by the verbs of this program at now, until the test ends.
 func serveStore(t testing.TB, store *ledger.Store, now func() time.Time) servedStore {
 	t.Helper()
+	return serveWithin(t, store, now, time.Minute)
+}
+
+// serveWithin is serveStore where a search for jobs takes at most so long.
+func serveWithin(t testing.TB, store *ledger.Store, now func() time.Time, search time.Duration) servedStore {
+	t.Helper()
 	p := &program{&cli.Program{Stdout: bufio.NewWriter(io.Discard), Stderr: io.Discard, Now: now}}
 	p.DB = store.DSN()
 	links := make(chan string, 1)
 	c := p.webConfig(store, archiveFolder(store))
 	c.Access = filepath.Join(t.TempDir(), "access")
 	c.Times = web.DefaultTimes // but these tests do not depend on how fast the host is
-	c.Times.Ask, c.Times.Body = 2*time.Minute, 10*time.Minute
+	c.Times.Ask, c.Times.Search, c.Times.Body = 2*time.Minute, search, 10*time.Minute
 	c.Report, c.Announce = t.Logf, func(link string) { links <- link }
 	server := web.New(c)
 	listener, err := door.Listen(t.Context(), "127.0.0.1:0")
@@ -68,10 +74,17 @@ func serveOn(t *testing.T, store *ledger.Store, now func() time.Time) (ask api.A
 	get func(path string, header ...string) (status int, head http.Header, body string)) {
 	t.Helper()
 	s := serveStore(t, store, now)
+	return s.ask, getter(t, s)
+}
+
+// getter returns a function that has a session of s; header has pairs of name and value.
+func getter(t *testing.T, s servedStore) func(path string, header ...string) (status int, head http.Header,
+	body string) {
+	t.Helper()
 	base := s.base
 	client := &http.Client{Jar: loggedIn(t, s)}
 	t.Cleanup(client.CloseIdleConnections)
-	return s.ask, func(path string, header ...string) (status int, head http.Header, body string) {
+	return func(path string, header ...string) (status int, head http.Header, body string) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, nil)
 		check(t, err)

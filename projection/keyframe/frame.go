@@ -67,6 +67,17 @@ func (f *Frame) Ended() map[string]map[event.State]int64 {
 	return ended
 }
 
+// Jobs returns how many jobs there were.
+func (f *Frame) Jobs() int64 {
+	n := int64(len(f.open))
+	for _, counts := range f.ended {
+		for _, ended := range counts {
+			n += ended
+		}
+	}
+	return n
+}
+
 // Open returns the numbers of the jobs that had not ended, in order.
 func (f *Frame) Open() []int64 { return slices.Sorted(maps.Keys(f.open)) }
 

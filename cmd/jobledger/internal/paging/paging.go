@@ -11,6 +11,7 @@ package paging
 import (
 	"context"
 	"iter"
+	"time"
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -30,8 +31,12 @@ type Reader struct {
 	Store *ledger.Store
 	Limit int // how many things at most; 0: all
 
+	SearchTime time.Duration // how long Jobs looks for more, about; 0: to the end
+
 	Taken int  // how many were read
 	More  bool // there are some beyond Limit
+
+	Ended *Ended // the SearchTime was over; nil: it was not
 }
 
 // Full reports whether the limit is reached.
@@ -73,10 +78,10 @@ type Job struct {
 // Jobs yields the jobs that f selects, as they are now or, unless asOf is nil, as they were then.
 func (r *Reader) Jobs(ctx context.Context, f projection.Filter,
 	asOf *projection.Moment) iter.Seq2[Job, error] {
-	return each(ctx, r, jobPage, func(tx *ledger.Tx, limit int) ([]Job, error) {
-		f.Limit = limit
-		return readJobs(ctx, tx, f, asOf)
-	}, func(j Job) { f.Before = j.N })
+	if r.SearchTime > 0 && (f.Key == "" || len(f.Queues) == 0) { // these have an index
+		return r.search(ctx, f, asOf)
+	}
+	return r.inWindow(ctx, f, asOf)
 }
 
 func readJobs(ctx context.Context, tx *ledger.Tx, f projection.Filter, asOf *projection.Moment) ([]Job,

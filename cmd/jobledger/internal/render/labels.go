@@ -34,6 +34,11 @@ func Count(n int64, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
+// Newest is how many of so many jobs a search has looked at: "the newest 20 of 100 jobs".
+func Newest(looked, jobs int64) string {
+	return fmt.Sprintf("the newest %d of %s", looked, Count(jobs, "job"))
+}
+
 func SortedNames(tags map[string]string) []string {
 	names := make([]string, 0, len(tags))
 	for name := range tags {

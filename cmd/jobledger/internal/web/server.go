@@ -31,12 +31,13 @@ type Times struct {
 	Body   time.Duration // to read a request whole, and then as long again to answer it
 	Idle   time.Duration // between two requests
 	Ask    time.Duration // to compute an answer; that of a few long ones is five times as long
+	Search time.Duration // for a search of jobs, which answers with what it has found by then; 0: api.SearchTime
 	Drain  time.Duration // for the requests that are under way when the server ends
 }
 
 // DefaultTimes are those of a [Config] that sets none.
 var DefaultTimes = Times{Header: 5 * time.Second, Body: 30 * time.Second, Idle: 2 * time.Minute,
-	Ask: door.AskTimeout, Drain: 10 * time.Second}
+	Ask: door.AskTimeout, Search: api.SearchTime, Drain: 10 * time.Second}
 
 // Config says what a [Server] serves.
 type Config struct {
@@ -106,7 +107,7 @@ func New(c Config) *Server {
 		Peers: c.Peers, Keys: &access.Keys{Path: c.Access}, Rate: c.Rate, AskTimeout: c.Times.Ask})
 	s.api = api.New(api.Config{Store: c.Store, Door: s.door, Follower: s.follower,
 		Moments: new(view.Moments), Figures: new(view.Now), Verifier: s.verifier, Ask: c.Ask, Now: c.Now,
-		Archive: c.Archive, Report: c.Report})
+		Search: c.Times.Search, Archive: c.Archive, Report: c.Report})
 	if c.Archive != "" {
 		s.whole = view.NewWhole(c.Store, c.Archive)
 		s.api.Whole = s.whole

@@ -1,6 +1,7 @@
 package see
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -33,6 +34,8 @@ func (p *Verbs) List() cli.Verb {
 			"tag, kind and actor: all of these." + cli.AboutAsOf,
 		Flags: append(listFlags(),
 			cli.WholeFlag("limit", "at most `N` jobs, 0 for all", 50, 0, math.MaxInt, ""),
+			cli.DurationFlag("search-time", "look for `D` at most, about; then say how far, and end with 124", "",
+				0, 0, false),
 			cli.AsOfFlag(),
 			cli.WideFlag(),
 		),
@@ -49,7 +52,7 @@ func (p *Verbs) List() cli.Verb {
 			{"jobledger list --as-of 14:30 --state running",
 				"what was running at half past two, and what became of it"},
 		},
-		Exits: []int{cli.ExitNothing},
+		Exits: []int{cli.ExitNothing, cli.ExitTimedOut},
 		Complete: map[string][]string{"state": jobfilter.StateNames(),
 			"by": {jobfilter.ByEnqueued, jobfilter.ByFinished}},
 		Run: func(c *cli.Context) error {
@@ -93,6 +96,7 @@ func (p *Verbs) list(c *cli.Context, f projection.Filter, limit int) error {
 	past := asOf != nil
 	t := layout.Jobs(past)
 	r := paging.Reader{Store: service.Store, Limit: limit}
+	r.SearchTime, _ = cli.DurationValue(c, "search-time")
 	for j, err := range r.Jobs(c.Context, f, asOf) {
 		if err == nil && p.JSON {
 			err = p.PrintJSON(layout.JobJSON(j.Then, j.Exit, past))
@@ -103,6 +107,14 @@ func (p *Verbs) list(c *cli.Context, f projection.Filter, limit int) error {
 		if !p.JSON {
 			layout.AddJob(t, j.Then, j.Exit, past, then.Now())
 		}
+	}
+	var ended error
+	if r.Ended != nil {
+		ended = cli.WithHint(cli.Exitf(cli.ExitTimedOut, "%w: searched %s", r.Ended,
+			render.Newest(r.Ended.Looked, r.Ended.Jobs)), "--to pos:%d goes on", r.Ended.Reached)
+	}
+	if r.Taken == 0 && ended != nil {
+		return ended
 	}
 	if r.Taken == 0 {
 		unused, err := jobref.UnusedQueues(c.Context, service.Store, f.Queues)
@@ -124,7 +136,7 @@ func (p *Verbs) list(c *cli.Context, f projection.Filter, limit int) error {
 	if err == nil && r.More {
 		return p.MessageAfter("%s; --limit 0 shows all", render.MoreThan(limit, "job"))
 	}
-	return err
+	return cmp.Or(err, ended)
 }
 
 // listFlags are the flags that select jobs.
@@ -138,5 +150,8 @@ func listFlags() []cli.Flag {
 func listFilter(c *cli.Context) (projection.Filter, error) {
 	f, err := jobfilter.Read(c)
 	f.Queues, f.Key = c.StringSlice("queue"), c.String("key")
+	if err == nil && c.IsSet("search-time") && c.String("by") == jobfilter.ByFinished {
+		err = cli.Usagef("--search-time and --by finished exclude each other: no --to would go on")
+	}
 	return f, err
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/paging"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/ledger"
@@ -45,6 +47,7 @@ type Config struct {
 	Figures  *view.Now
 	Ask      Ask
 	Now      func() time.Time
+	Search   time.Duration                    // how long a search for jobs takes at most, about; 0: [SearchTime]
 	Archive  string                           // the folder of the archive; "": it is not known
 	Report   func(format string, args ...any) // logs a fault of the server, in one line
 }
@@ -82,6 +85,10 @@ const (
 	maxLimit     = 1000
 	maxParams    = 64
 )
+
+// SearchTime is how long a search for jobs takes at most, about, unless the Config says otherwise. Its answer
+// is what was found by then.
+const SearchTime = 2 * time.Second
 
 // Resource is an answer of the API: that of a verb, whose flags are the parameters.
 type Resource struct {
@@ -132,7 +139,9 @@ func (a *API) verbRoutes() (routes []door.Route) {
 type Found struct {
 	Lines [][]byte
 	next  string // the address of the next page; "": there is none
-	pos   int64  // the lines have everything up to this position at least: events after it follow without a gap
+
+	ended *paging.Ended // the time of the search was over; nil: it was not
+	pos   int64         // the lines have everything up to this position: events after it follow without a gap
 }
 
 // Find runs the verb of res with query, and returns the lines of one page.
@@ -150,9 +159,13 @@ func (a *API) Find(r *http.Request, res Resource, query url.Values) (f Found, er
 		return f, err
 	}
 	out := &answerBuffer{first: res.form == one}
+	if res.form == jobs {
+		words = append(words, a.SearchWords(query)...)
+	}
 	err = a.Ask(r.Context(), out, words)
+	f.ended, _ = errors.AsType[*paging.Ended](err)
 	switch {
-	case errors.Is(err, errEnough):
+	case errors.Is(err, errEnough), f.ended != nil:
 	case err != nil && a.Nothing(err) && (res.form != one || res.verb == "owner" && out.Len() > 0):
 		if res.form != one { // that there was no owner is an answer
 			out.Reset()
@@ -170,9 +183,27 @@ func (a *API) Find(r *http.Request, res Resource, query url.Values) (f Found, er
 	}
 	if limit > 0 && len(f.Lines) > limit {
 		f.next, err = a.next(r, res, query, f.Lines[limit-1], f.Lines[limit])
-		f.Lines = f.Lines[:limit]
+		f.Lines, f.ended = f.Lines[:limit], nil
+	}
+	if f.ended != nil {
+		query = url.Values(http.Header(query).Clone())
+		GoOn(query, f.ended)
+		f.next = a.Door.Prefix.At(r.URL.Path + "?" + query.Encode())
 	}
 	return f, err
+}
+
+// SearchWords are the words for the time of a search, if query is one that can go on where it ended.
+func (a *API) SearchWords(query url.Values) []string {
+	if query.Get("by") == "finished" {
+		return nil
+	}
+	return []string{"--search-time=" + cmp.Or(a.Search, SearchTime).String()}
+}
+
+// GoOn changes the query of a search so that it begins where it ended.
+func GoOn(query url.Values, ended *paging.Ended) {
+	query.Set("to", fmt.Sprintf("pos:%d", ended.Reached))
 }
 
 // answer sends what the verb of res prints.
@@ -205,7 +236,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, res Resource) error
 		h.Set("Content-Type", "application/x-ndjson")
 		return door.Send(w, bytes.Join(f.Lines, nil))
 	}
-	return sendItems(w, f.Lines, f.next)
+	return sendItems(w, f.Lines, f.next, searchedOf(r.Context(), f.ended))
 }
 
 // ErrQuery means that the query of an address is none.
@@ -262,8 +293,28 @@ func (a *API) Tail(ctx context.Context) (pos int64, err error) {
 	return pos, err
 }
 
-// sendItems sends lines of JSON as an object with items, and the address of the next page or null.
-func sendItems(w http.ResponseWriter, lines [][]byte, next string) error {
+// searched is how far a search came in its time.
+type searched struct {
+	Jobs *int64 `json:"jobs,omitempty"` // the newest so many, and of how many: of all queues
+	Of   *int64 `json:"of,omitempty"`
+	To   string `json:"to"` // where it goes on
+}
+
+// searchedOf is ended as the caller of ctx may see it; nil: the search came to its end.
+func searchedOf(ctx context.Context, ended *paging.Ended) *searched {
+	if ended == nil {
+		return nil
+	}
+	s := &searched{To: fmt.Sprintf("pos:%d", ended.Reached)}
+	if door.CallerOf(ctx).AllQueues() {
+		s.Jobs, s.Of = &ended.Looked, &ended.Jobs
+	}
+	return s
+}
+
+// sendItems sends lines of JSON as an object with items, the address of the next page or null, and how far a
+// search came unless that is nil.
+func sendItems(w http.ResponseWriter, lines [][]byte, next string, far *searched) error {
 	var body bytes.Buffer
 	body.WriteString(`{"items":[`)
 	for i, line := range lines {
@@ -282,6 +333,14 @@ func sendItems(w http.ResponseWriter, lines [][]byte, next string) error {
 	}
 	body.WriteString("],\n\"next\":")
 	body.Write(address)
+	if far != nil {
+		text, err := json.Marshal(far)
+		if err != nil {
+			return err
+		}
+		body.WriteString(",\n\"searched\":")
+		body.Write(text)
+	}
 	body.WriteString("}\n")
 	w.Header().Set("Content-Type", "application/json")
 	return door.Send(w, body.Bytes())

@@ -1,12 +1,14 @@
 package page
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 
 	"jobledger/cmd/jobledger/internal/jobfilter"
+	"jobledger/cmd/jobledger/internal/paging"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
@@ -23,6 +25,7 @@ type jobsView struct {
 	Jobs   *render.Table // nil: none matches
 	Count  string
 	Next   string // address of the next page; ""
+	Ended  string // how far the search came in its time, and Next goes on; "": to its end
 	Filter url.Values
 	States []choice
 	Select []param // the filter, where an act on all that match is possible
@@ -61,11 +64,14 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	words = slices.DeleteFunc(words, func(word string) bool { return word == "--json" })
-	tables, err := p.Tables(r.Context(), words)
+	tables, err := p.Tables(r.Context(), append(slices.Clone(words), p.SearchWords(query)...))
+	ended, isEnded := errors.AsType[*paging.Ended](err)
 	switch {
-	case err != nil && !p.Nothing(err):
+	case err != nil && !isEnded && !p.Nothing(err):
 		return err
-	case err != nil:
+	case len(tables) == 0 && isEnded:
+		view.Count = "No job matches so far."
+	case len(tables) == 0:
 		view.Count = "No job matches."
 	default:
 		view.Jobs = tables[0]
@@ -80,9 +86,18 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 				view.Next = r.URL.Path + "?" + next.Encode()
 			}
 			view.Count = "More than " + render.Count(int64(limit), "job") + "."
+			isEnded = false
+		} else if isEnded {
+			view.Count = render.Count(int64(n), "job") + " so far."
 		} else {
 			view.Count = render.Count(int64(n), "job") + "."
 		}
+	}
+	if isEnded {
+		view.Ended = "Searched " + render.Newest(ended.Looked, ended.Jobs) + "."
+		next := url.Values(http.Header(query).Clone())
+		api.GoOn(next, ended)
+		view.Next = r.URL.Path + "?" + next.Encode()
 	}
 	shown := url.Values(http.Header(query).Clone())
 	shown.Del("limit")
