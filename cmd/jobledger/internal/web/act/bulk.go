@@ -36,8 +36,8 @@ type Many struct {
 	Filter url.Values    // the parameters of the resource /jobs
 	Jobs   []Chosen      // without Filter: these
 	Pos    int64         // the set is what the filter selected here
-	Spread time.Duration // the jobs are to run within so long, each by a hash of its id
-	RunAt  *time.Time    // reschedule: nil: now
+	Spread time.Duration // the jobs are to run within so long from RunAt, each by a hash of its id
+	RunAt  *time.Time    // reschedule; nil: now
 	DryRun bool
 }
 
@@ -115,6 +115,10 @@ func (a *Acts) Many(ctx context.Context, m Many) (t Tally, err error) {
 	}
 	if !door.CallerOf(ctx).Has(rightOf(m.Verb)) {
 		return t, check(ctx, rightOf(m.Verb), "")
+	}
+	if m.Verb == "reschedule" && m.RunAt == nil && m.Spread > 0 {
+		now := a.Now()
+		m.RunAt = &now
 	}
 	set, err := a.Set(ctx, m)
 	if err != nil {

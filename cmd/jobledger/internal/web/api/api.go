@@ -232,7 +232,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, res Resource) error
 			}
 		}
 		return door.Send(w, line)
-	case r.Header.Get("Accept") == "application/x-ndjson":
+	case wantsLines(r):
 		h.Set("Content-Type", "application/x-ndjson")
 		return door.Send(w, bytes.Join(f.Lines, nil))
 	}

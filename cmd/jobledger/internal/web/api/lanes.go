@@ -43,8 +43,9 @@ func (a *API) Moment(ctx context.Context, tx *ledger.Tx, name, value string) (pr
 }
 
 // Span returns the window that query names, whose parameters were checked. Without to it ends at the moment
-// at, or now; where the last claim ended long before that, soon after it. Without from it begins six hours
-// before its end.
+// at, or now; without from and to, where the last claim ended long before that, soon after it. Without from
+// it begins six hours before its end. With at it ends at that moment at the latest; one that begins later is
+// moved so that it ends there.
 func (a *API) Span(ctx context.Context, tx *ledger.Tx, query url.Values) (s history.Span, err error) {
 	if err := checkQueue(query); err != nil {
 		return s, err
@@ -69,7 +70,7 @@ func (a *API) Span(ctx context.Context, tx *ledger.Tx, query url.Values) (s hist
 		}
 		s.To, err = a.Moment(ctx, tx, "to", "now")
 	}
-	if err == nil && query.Get("to") == "" {
+	if err == nil && query.Get("to") == "" && query.Get("from") == "" {
 		s.To, err = lastClaims(ctx, tx, s.To)
 	}
 	if err != nil {
@@ -80,8 +81,24 @@ func (a *API) Span(ctx context.Context, tx *ledger.Tx, query url.Values) (s hist
 	} else {
 		s.From, err = projection.AtTime(ctx, tx, s.To.At.Add(-defaultSpan))
 	}
+	if at := query.Get("at"); err == nil && at != "" && query.Get("to") != "" {
+		s, err = a.before(ctx, tx, s, at)
+	}
 	if err == nil && (s.From.At.After(s.To.At) || s.From.At.Equal(s.To.At) && s.From.Pos >= s.To.Pos) {
 		err = door.Refusal(http.StatusBadRequest, "usage", "from is before to")
+	}
+	return s, err
+}
+
+// before is s, which ends at the moment at the latest.
+func (a *API) before(ctx context.Context, tx *ledger.Tx, s history.Span, at string) (history.Span, error) {
+	m, err := a.Moment(ctx, tx, "at", at)
+	if err != nil || s.To.Pos <= m.Pos {
+		return s, err
+	}
+	long := s.To.At.Sub(s.From.At)
+	if s.To = m; s.From.Pos >= m.Pos {
+		s.From, err = projection.AtTime(ctx, tx, m.At.Add(-long))
 	}
 	return s, err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"mime"
 	"net/http"
 	"net/url"
 	"slices"
@@ -91,6 +92,17 @@ func SwitchParam(query url.Values, name string) (bool, error) {
 	return false, door.Refusal(http.StatusBadRequest, "usage", name+" is true or false")
 }
 
+// wantsLines reports whether the client of r takes lines of JSON.
+func wantsLines(r *http.Request) bool {
+	for one := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
+		kind, params, err := mime.ParseMediaType(one)
+		if err == nil && kind == "application/x-ndjson" && params["q"] != "0" {
+			return true
+		}
+	}
+	return false
+}
+
 // sendLines answers with found, each as toJSON makes it, as an object or as lines.
 func sendLines[T, J any](w http.ResponseWriter, r *http.Request, pos int64, found []T, toJSON func(T) J,
 	next string) error {
@@ -108,7 +120,7 @@ func sendLines[T, J any](w http.ResponseWriter, r *http.Request, pos int64, foun
 	h := w.Header()
 	h.Set("Jobledger-Pos", strconv.FormatInt(pos, 10))
 	h.Set("Cache-Control", "private, no-cache")
-	if r.Header.Get("Accept") == "application/x-ndjson" {
+	if wantsLines(r) {
 		h.Set("Content-Type", "application/x-ndjson")
 		return door.Send(w, text.Bytes())
 	}

@@ -49,6 +49,14 @@ func (f *frame) atQuery() string {
 	return "?" + url.Values{"at": {f.At}}.Encode()
 }
 
+// withAt is a query about the moment of the page.
+func (f *frame) withAt(query url.Values) url.Values {
+	if f.At != "" {
+		query.Set("at", f.At)
+	}
+	return query
+}
+
 // addConcern adds c, which is about a queue.
 func (v *overviewView) addConcern(c state.Concern, queue string) {
 	shown := concernView{Level: levelNames[c.Level], Queue: queue, Text: c.Text, Code: c.Code,
@@ -118,7 +126,7 @@ func (v *overviewView) addCourse(f view.Figures, total status.Queue, now time.Ti
 	v.Omitted = max(0, len(f.Codes)-maxCodes)
 	for _, c := range f.Codes[:min(len(f.Codes), maxCodes)] {
 		v.Codes = append(v.Codes, codeView{c, clock(c.First) + "–" + clock(c.Last),
-			"/jobs?" + url.Values{"queue": {c.Queue}, "error": {c.Code}}.Encode()})
+			"/jobs?" + v.withAt(url.Values{"queue": {c.Queue}, "error": {c.Code}}).Encode()})
 	}
 }
 

@@ -61,7 +61,7 @@ func (p *Pages) failuresPage(w http.ResponseWriter, r *http.Request) error {
 			if err != nil {
 				return err
 			}
-			shown.Groups = append(shown.Groups, p.failureView(g, jobs, versions, s))
+			shown.Groups = append(shown.Groups, p.failureView(g, jobs, versions, shown.At != ""))
 		}
 		return nil
 	})
@@ -91,7 +91,7 @@ func asSet(counts map[string]int) map[string]bool {
 }
 
 func (p *Pages) failureView(g *history.FailureGroup, jobs map[int64]projection.Job, versions map[string]bool,
-	s history.Span) failureView {
+	past bool) failureView {
 	zone := p.Now().Location()
 	v := failureView{FailureGroup: g, Detail: render.Escape(g.Example),
 		First: g.First.In(zone).Format("01-02 15:04:05"),
@@ -103,9 +103,10 @@ func (p *Pages) failureView(g *history.FailureGroup, jobs map[int64]projection.J
 	} else {
 		v.Versions = mostOf(g.Versions, 3)
 	}
-	became := make(map[event.State]int)
+	became, still := make(map[event.State]int), false
 	for _, j := range jobs {
 		became[j.State]++
+		still = still || j.ErrorCode == g.Code
 	}
 	var parts []string
 	for _, state := range event.States() {
@@ -124,6 +125,9 @@ func (p *Pages) failureView(g *history.FailureGroup, jobs map[int64]projection.J
 	q := url.Values{"error": {g.Code}}
 	if g.Queue != "" {
 		q.Set("queue", g.Queue)
+	}
+	if past || !still { // as of the last of these failures, the list has its job
+		q.Set("at", fmt.Sprintf("pos:%d", g.LastPos))
 	}
 	v.Find = "/jobs?" + q.Encode()
 	return v

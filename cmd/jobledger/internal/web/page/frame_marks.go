@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/render"
@@ -89,7 +90,9 @@ func verifiedText(v view.Verification, p *Pages) verifiedView {
 // copies are the ways to get what a page shows elsewhere.
 func (f *frame) copies(p *Pages, r *http.Request, query url.Values) {
 	q := url.Values(http.Header(query).Clone())
-	q.Set("at", fmt.Sprintf("pos:%d", f.Pos))
+	if params, ok := paramsOf[r.Pattern]; !ok || slices.Contains(params, "at") {
+		q.Set("at", fmt.Sprintf("pos:%d", f.Pos))
+	}
 	f.Link = p.Door.Prefix.At(r.URL.Path + "?" + q.Encode())
 	f.Direct = "http://localhost" + p.Door.Prefix.Direct("")
 }

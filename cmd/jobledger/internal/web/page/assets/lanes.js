@@ -219,7 +219,12 @@ canvas.addEventListener("keydown", (event) => {
     s: mark,
     c: () => idle.click(),
     "+": () => zoom(.5), "=": () => zoom(.5), "-": () => zoom(2),
-    0: () => { location.href = prefix + "/lanes"; },
+    0: () => {
+      const all = new URL(location.href);
+      all.searchParams.delete("from");
+      all.searchParams.delete("to");
+      location.href = all.href;
+    },
     Enter: () => { if (current >= 0 && data.count[current] === 1) location.href = prefix + "/events/" + data.event[current]; },
     Escape: () => {
       current = -1;
