@@ -54,6 +54,38 @@ func everything(t *testing.T, store *ledger.Store) (jobs map[event.JobID]project
 	return jobs, events
 }
 
+// checkCounts compares the counts of jobs up to some positions with the rows, without and with keyframes.
+func checkCounts(t *testing.T, store *ledger.Store) {
+	t.Helper()
+	for range 2 {
+		err := store.Read(t.Context(), func(tx *ledger.Tx) error {
+			jobs, err := projection.List(t.Context(), tx, projection.Filter{})
+			if err != nil {
+				return err
+			}
+			tail, err := tx.Tail(t.Context())
+			for pos := tail; err == nil && pos > 0; pos -= 1 + tail/23 {
+				var n, want int64
+				for _, j := range jobs {
+					if j.N <= pos {
+						want++
+					}
+				}
+				if n, err = projection.CountUpTo(t.Context(), tx, pos); n != want {
+					t.Errorf("%d jobs up to pos %d of %d, want %d, %v", n, pos, tail, want, err)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := keyframe.Extend(t.Context(), store, 32); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // rootOf returns the root over the first size events.
 func rootOf(t *testing.T, store *ledger.Store, size int64) (root proof.Hash) {
 	t.Helper()
@@ -101,6 +133,7 @@ func TestRemovalLosesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		verify(t, s.Store)
+		checkCounts(t, s.Store)
 		left, stay := everything(t, s.Store)
 		gone := 0
 		hi := int64(0)

@@ -53,7 +53,7 @@ func (p *Pages) Routes() []door.Route {
 		{Pattern: "GET /incident", Needs: door.Read, Long: true, Handle: p.incidentPage},
 		{Pattern: "GET /integrity", Needs: door.Read, Handle: p.integrityPage},
 		{Pattern: "POST /integrity", Needs: door.Read | door.Operate, Handle: p.checkAll},
-		{Pattern: "GET /jobs", Needs: door.Read, Handle: p.jobsPage},
+		{Pattern: "GET /jobs", Needs: door.Read, Long: true, Handle: p.jobsPage}, // a search, and the figures
 		{Pattern: "GET /jobs/{job}", Needs: door.Read, Handle: p.jobPage},
 		{Pattern: "GET /events", Needs: door.Read, Handle: p.eventsPage},
 		{Pattern: "GET /tail", Needs: door.Read, Handle: p.tailPage},
