@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -154,5 +155,22 @@ func TestLimitsCountAndForget(t *testing.T) {
 	}
 	if len(l.bad) > maxCounters {
 		t.Errorf("%d addresses are kept", len(l.bad))
+	}
+}
+
+// The request of a token stays as its caller made it: the scopes of one are often those of a shared list.
+func TestCreateLeavesItsRequest(t *testing.T) {
+	scopes, queues := []Scope{Work, Read, Enqueue}, []string{"sms", "mail"}
+	_, g, err := Create(filepath.Join(t.TempDir(), "access"), Request{Name: "a", Scopes: scopes,
+		Queues: queues}, start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(scopes, []Scope{Work, Read, Enqueue}) ||
+		!slices.Equal(queues, []string{"sms", "mail"}) {
+		t.Errorf("the request is changed: %v, %v", scopes, queues)
+	}
+	if !slices.IsSorted(g.Scopes) || !slices.IsSorted(g.Queues) {
+		t.Errorf("the grant is not in order: %+v", g)
 	}
 }

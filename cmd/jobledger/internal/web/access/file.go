@@ -102,8 +102,7 @@ func Create(path string, r Request, now time.Time) (token string, g Grant, err e
 	}
 	token = tokenPrefix + string(id) + "_" + base64.RawURLEncoding.EncodeToString(random[8:])
 	digest := sha256.Sum256([]byte(token))
-	slices.Sort(r.Scopes)
-	slices.Sort(r.Queues)
+	r.Scopes, r.Queues = slices.Sorted(slices.Values(r.Scopes)), slices.Sorted(slices.Values(r.Queues))
 	l := line{ID: string(id), Name: r.Name, SHA256: hex.EncodeToString(digest[:]),
 		Scopes: slices.Compact(r.Scopes), Queues: slices.Compact(r.Queues), Created: event.FormatTime(now)}
 	if !r.Expires.IsZero() {
