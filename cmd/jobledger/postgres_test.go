@@ -136,17 +136,24 @@ func TestPostgresWorkerSurvivesServerRestart(t *testing.T) {
 	}
 }
 
+// newPairSite is a ledger on a primary of its own and a standby, both of which the site's address names.
+func newPairSite(t *testing.T) (s site, primary, standby *ledgertest.Server) {
+	t.Helper()
+	primary = ledgertest.PostgresServer(t)
+	standby = primary.Standby()
+	both := must(url.Parse(primary.URL() + "&target_session_attrs=read-write"))(t)
+	both.Host += "," + must(url.Parse(standby.URL()))(t).Host
+	s = newServerSite(t, both.String())
+	s.run("init")
+	return s, primary, standby
+}
+
 // A command that waits and one that follows the ledger go on where the server crashes and starts again,
 // and where a standby takes over that the address names too. No event is missing, and none comes twice.
 func TestPostgresWaitAndFollowSurviveTheServer(t *testing.T) {
 	ledgertest.Slow(t)
 	t.Parallel()
-	server := ledgertest.PostgresServer(t)
-	standby := server.Standby()
-	both := must(url.Parse(server.URL() + "&target_session_attrs=read-write"))(t)
-	both.Host += "," + must(url.Parse(standby.URL()))(t).Host
-	s := newServerSite(t, both.String())
-	s.run("init")
+	s, server, standby := newPairSite(t)
 	ended := s.enqueue("x")
 	s.run("work", "-q", "mail", "--drain", "--", "cat")
 	into := func(name string, words ...string) *running {

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -60,12 +59,7 @@ func (s *streamed) so() (events, others []string, err error) {
 func TestServeSurvivesFailover(t *testing.T) {
 	ledgertest.Slow(t)
 	t.Parallel()
-	primary := ledgertest.PostgresServer(t)
-	standby := primary.Standby()
-	both := must(url.Parse(primary.URL() + "&target_session_attrs=read-write"))(t)
-	both.Host += "," + must(url.Parse(standby.URL()))(t).Host
-	s := newServerSite(t, both.String())
-	s.run("init")
+	s, primary, standby := newPairSite(t)
 	access := s.path("access")
 	token := s.run("token", "create", "all", "--access", access, "--queue", "*", "--scope", "read", "--scope",
 		"enqueue", "--scope", "work")
