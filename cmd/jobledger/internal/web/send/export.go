@@ -38,40 +38,36 @@ func (a *Sender) export(w http.ResponseWriter, r *http.Request) error {
 	if form != "jsonl" && form != "csv" && form != "trace" {
 		return door.Refusal(http.StatusBadRequest, "usage", "format is jsonl, csv or trace")
 	}
+	var ends [2]*timespec.When
+	for i, name := range []string{"from", "to"} {
+		if query.Has(name) {
+			when, err := cli.ParseWhen(name, query.Get(name), a.Now())
+			if err != nil {
+				return err
+			}
+			ends[i] = &when
+		}
+	}
+	if from, to := ends[0], ends[1]; from != nil && to != nil && from.ByPos == to.ByPos &&
+		(from.Pos > to.Pos || from.Time.After(to.Time)) {
+		return door.Refusal(http.StatusBadRequest, "usage", "from is later than to")
+	}
 	var window export.Window
 	var tail int64
-	var ends [2]*timespec.When
-	err = a.Store.Read(r.Context(), func(tx *ledger.Tx) (err error) {
-		ends = [2]*timespec.When{}
-		for i, name := range []string{"from", "to"} {
-			if query.Has(name) {
-				when, err := cli.ParseWhen(name, query.Get(name), a.Now())
-				if err != nil {
-					return err
-				}
-				ends[i] = &when
+	find := func(store *ledger.Store) error {
+		return store.Read(r.Context(), func(tx *ledger.Tx) (err error) {
+			if tail, err = tx.Tail(r.Context()); err == nil {
+				window, err = export.Between(r.Context(), tx, ends[0], ends[1])
 			}
-		}
-		if from, to := ends[0], ends[1]; from != nil && to != nil && from.ByPos == to.ByPos &&
-			(from.Pos > to.Pos || from.Time.After(to.Time)) {
-			return door.Refusal(http.StatusBadRequest, "usage", "from is later than to")
-		}
-		if tail, err = tx.Tail(r.Context()); err == nil {
-			window, err = export.Between(r.Context(), tx, ends[0], ends[1])
-		}
-		return err
-	})
+			return err
+		})
+	}
+	err = find(a.Store)
 	options := export.LinesOptions{Bodies: bodies}
 	if errors.Is(err, projection.ErrArchived) && a.Archive != "" {
 		if form != "jsonl" {
 			return a.OnWhole(r.Context(), func(whole *ledger.Store) error {
-				err := whole.Read(r.Context(), func(tx *ledger.Tx) (err error) {
-					if tail, err = tx.Tail(r.Context()); err == nil {
-						window, err = export.Between(r.Context(), tx, ends[0], ends[1])
-					}
-					return err
-				})
-				if err != nil {
+				if err := find(whole); err != nil {
 					return err
 				}
 				return a.sendExport(w, r, whole, form, window, options, tail)
