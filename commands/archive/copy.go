@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"iter"
+	"path/filepath"
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -12,6 +13,22 @@ import (
 
 // copyAtOnce is how many events one transaction of Copy writes.
 const copyAtOnce = 20_000
+
+// OpenCopy makes a Copy in a file in folder, which is empty, and opens it. Errors: those of [ledger.Open] and
+// of Copy.
+func OpenCopy(ctx context.Context, store *ledger.Store, dir, folder string, bodies bool) (*ledger.Store,
+	error) {
+	into, err := ledger.Open(ctx, "sqlite:"+filepath.Join(folder, "whole.db")+"?sync=normal")
+	if err != nil {
+		return nil, err
+	}
+	into.Whole, into.Exclusive = true, true
+	if err := Copy(ctx, store, dir, into, bodies); err != nil {
+		_ = into.Close() // what it holds is incomplete
+		return nil, err
+	}
+	return into, nil
+}
 
 // Copy writes every event that there ever was in store, up to the last one now, into an empty ledger, for
 // reading: its events and jobs are as if nothing had left store. Without bodies it has no payloads and

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
@@ -88,18 +87,14 @@ func onWholeCopy(p *cli.Program, c *cli.Context, err error, run func(*cli.Contex
 		return tempErr
 	}
 	defer os.RemoveAll(temp)
-	whole, openErr := ledger.Open(c.Context, "sqlite:"+filepath.Join(temp, "whole.db")+"?sync=normal")
-	if openErr != nil {
-		return openErr
-	}
-	defer whole.Close()
-	whole.Whole, whole.Exclusive = true, true
 	if err := announceCopy(p, c.Context, service.Store, dir); err != nil {
 		return err
 	}
-	if err := archive.Copy(c.Context, service.Store, dir, whole, true); err != nil {
-		return err
+	whole, copyErr := archive.OpenCopy(c.Context, service.Store, dir, temp, true)
+	if copyErr != nil {
+		return copyErr
 	}
+	defer whole.Close()
 	p.Opened = whole
 	defer func() { p.Opened = nil }()
 	return run(c)

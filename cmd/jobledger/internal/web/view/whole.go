@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -233,12 +232,7 @@ func (w *Whole) copy() (c *wholeCopy, err error) {
 			c = nil
 		}
 	}()
-	path := filepath.Join(c.folder, "whole.db")
-	if c.Store, err = ledger.Open(w.ctx, "sqlite:"+path+"?sync=normal"); err != nil {
-		return c, err
-	}
-	c.Whole, c.Exclusive = true, true
-	if err = archive.Copy(w.ctx, w.store, w.dir, c.Store, false); err != nil {
+	if c.Store, err = archive.OpenCopy(w.ctx, w.store, w.dir, c.folder, false); err != nil {
 		if errors.Is(err, context.Canceled) {
 			err = ledger.ErrClosed
 		}
