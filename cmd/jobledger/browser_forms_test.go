@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"jobledger/commands"
@@ -19,11 +20,14 @@ func TestFormsInBrowser(t *testing.T) {
 		s.enqueue(commands.Enqueue{Queue: "mail", Key: fmt.Sprintf("invoice-%d", i)})
 	}
 	s.enqueue(commands.Enqueue{Queue: "render"})
-	_, err := s.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"render"}, Limit: 1,
+	claims, err := s.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"render"}, Limit: 1,
 		Worker: event.Worker{Name: "alpha", Boot: "b1", Host: "h", PID: 1}})
 	check(t, err)
+	ran := claims[0].ID
+	writeLog(t, s, ran, 1, true, strings.Repeat("451 try again later, "+strings.Repeat("x", 90)+"\n", 60))
 	n := serveStore(t, s.Store, noon)
 	browse(t, browserTask{Link: <-n.links, Forms: true,
-		Pages: []string{"/jobs", "/jobs?find=queue:mail", "/", "/queues/mail"}})
+		Pages: []string{"/jobs", "/jobs?find=queue:mail", "/", "/queues/mail",
+			"/jobs/" + string(ran)}})
 	commandstest.Verify(t, s.Store)
 }

@@ -3,7 +3,10 @@ package act
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -124,7 +127,22 @@ func (a *Acts) Job(ctx context.Context, verb, id string, r Request) (projection.
 	if moved, ok := errors.AsType[*commands.MovedOnError](err); ok {
 		return moved.Job, door.Refusal(http.StatusPreconditionFailed, "moved_on", moved.Error())
 	}
+	if err == nil && verb == "erase" {
+		err = a.removeLogs(after.ID)
+	}
 	return after, err
+}
+
+// removeLogs removes what the commands of an erased job wrote, from this host, as the verb erase does.
+func (a *Acts) removeLogs(id event.JobID) error {
+	folder, err := cli.LogFolder(a.Store.Path())
+	if err == nil {
+		err = os.RemoveAll(filepath.Join(folder, string(id)))
+	}
+	if err != nil {
+		return fmt.Errorf("the payload and results are erased, the logs not: %w", err)
+	}
+	return nil
 }
 
 // Queue pauses or resumes a queue; changed is false where it was so already.

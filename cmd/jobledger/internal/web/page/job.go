@@ -36,7 +36,9 @@ type jobView struct {
 	Acts     []actView
 	Payload  string
 	Result   string
-	Withheld bool // payload and result, which this caller may not see
+	Withheld bool // payload, result and logs, which this caller may not see
+	Logs     []logView
+	Earlier  int // attempts before those of Logs
 }
 
 // actView is something that can be done to a job.
@@ -115,6 +117,11 @@ func (p *Pages) jobPage(w http.ResponseWriter, r *http.Request) error {
 			layout.AddAttempt(view.Attempts, claims[i], now)
 		}
 		view.Bar = newBar(j, claims, now)
+		if !view.Withheld {
+			if view.Logs, view.Earlier, err = p.jobLogs(j, claims); err != nil {
+				return err
+			}
+		}
 	}
 	for _, l := range historytext.Lines(j.Events) {
 		v := p.viewOf(l.Event)
