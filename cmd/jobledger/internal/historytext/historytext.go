@@ -17,7 +17,7 @@ func Print(p *cli.Program, events []event.Event) error {
 		return cli.PrintJSONLines(p, events)
 	}
 	first, last := events[0], events[len(events)-1]
-	header := fmt.Sprintf("job %s: %s, %s in %s", first.Job, lastState(events),
+	header := fmt.Sprintf("job %s: %s, %s in %s", first.Job, LastState(events),
 		render.Count(int64(len(events)), "event"),
 		render.Briefly(last.At.Sub(first.At)))
 	if err := p.PrintLine(header); err != nil {
@@ -68,8 +68,8 @@ func Lines(events []event.Event) (lines []Line) {
 	return lines
 }
 
-// lastState is the state to which events have led.
-func lastState(events []event.Event) (state event.State) {
+// LastState is the state to which events have led.
+func LastState(events []event.Event) (state event.State) {
 	for _, e := range events {
 		if e.To != 0 {
 			state = e.To

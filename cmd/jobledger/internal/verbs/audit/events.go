@@ -29,7 +29,7 @@ func (p *Verbs) Events() cli.Verb {
 			"--after. With --follow it goes on with the events to come until it is interrupted, or its reader goes " +
 			"away, and ends with 0; started again with --after and the last pos, it misses none and repeats none. " +
 			"What began before --from and lasted, such as a pause, is no event of that window: see " +
-			"'queues --as-of'.",
+			"'queues --as-of'. With --as-of it is what the ledger had up to that moment.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "job", Usage: "only of this `JOB`"},
 			cli.ListFlag("kind", "only of this `KIND`, such as claimed or refused"),
@@ -38,6 +38,7 @@ func (p *Verbs) Events() cli.Verb {
 			&cli.StringFlag{Name: "actor", Usage: "only what this `ACTOR` did; here it is no name for you"},
 			&cli.StringFlag{Name: "from", Usage: "only at or after `TIME`"},
 			&cli.StringFlag{Name: "to", Usage: "only at or before `TIME`"},
+			cli.AsOfFlag(),
 			cli.WholeFlag("after", "only after the position `POS`", 0, 0, math.MaxInt, "the beginning"),
 			cli.WholeFlag("limit", "the first `N` of them", 0, 1, math.MaxInt, "all"),
 			cli.WholeFlag("last", "the last `N` of them", 0, 1, math.MaxInt, "all"),
@@ -63,8 +64,10 @@ func kindNames() (names []string) {
 }
 
 func (p *Verbs) events(c *cli.Context) error {
-	if c.Bool("follow") && c.IsSet("to") {
-		return cli.Usagef("--follow and --to exclude each other")
+	for _, end := range []string{"to", "as-of"} {
+		if c.Bool("follow") && c.IsSet(end) {
+			return cli.Usagef("--follow and --%s exclude each other", end)
+		}
 	}
 	service, err := p.Open(c.Context)
 	if err != nil {
@@ -202,6 +205,11 @@ func (p *Verbs) eventFilter(c *cli.Context, tx *ledger.Tx) (f ledger.Filter, err
 	}
 	if f.Until, err = tx.Tail(c.Context); err != nil {
 		return f, err
+	}
+	if m, past, err := p.MomentFlag(c, "as-of", tx); err != nil {
+		return f, err
+	} else if past {
+		f.Until = m.Pos
 	}
 	if c.IsSet("job") {
 		if f.Job, err = (jobref.Ref{ID: c.String("job")}).Number(c.Context, tx); err != nil {

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"errors"
+	"slices"
 
 	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
@@ -11,6 +12,7 @@ import (
 	"jobledger/commands/archive"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection"
 )
 
 // History answers "what happened to this job, when, and who did it".
@@ -19,20 +21,30 @@ func (p *Verbs) History() cli.Verb {
 		Name: "history", Group: cli.GroupAudit, Usage: "show what happened to a job, event by event",
 		About: "Each line says when, how long after the event before, what happened, to which state that led, " +
 			"and who did it. A write that was refused, because its lease was lost or the job had ended, reads " +
-			"REFUSED and says why.",
+			"REFUSED and says why. With --as-of it ends at that moment: a time, or a place in the ledger, pos:N.",
 		Args: "JOB", MinArgs: 1, MaxArgs: 1,
+		Flags: []cli.Flag{cli.AsOfFlag()},
 		Examples: []cli.Example{
 			{"jobledger history 01KDY9FY88", "the timeline of the job whose id begins with these letters"},
 			{"jobledger history 01KDY9FY88 --json", "its events, one a line, with all that they say"},
+			{"jobledger history 01KDY9FY88 --as-of 14:30", "what had happened by half past two"},
 		},
-		Exits: []int{cli.ExitNoJob},
+		Exits: []int{cli.ExitNothing, cli.ExitNoJob},
 		Run: func(c *cli.Context) error {
 			ref, _, err := jobref.OneFromLine(c)
 			if err != nil {
 				return err
 			}
 			var events []event.Event
-			err = p.Read(c.Context, func(tx *ledger.Tx) error {
+			var m projection.Moment
+			var past bool
+			err = p.Read(c.Context, func(tx *ledger.Tx) (err error) {
+				if m, past, err = p.MomentFlag(c, "as-of", tx); past {
+					ref = ref.AsOf(m)
+				}
+				if err != nil {
+					return err
+				}
 				n, err := ref.Number(c.Context, tx)
 				if err != nil {
 					return err
@@ -51,6 +63,18 @@ func (p *Verbs) History() cli.Verb {
 			}
 			if err != nil {
 				return err
+			}
+			if !past {
+				return historytext.Print(p.Program, events)
+			}
+			known := events
+			events = slices.DeleteFunc(slices.Clone(events), func(e event.Event) bool { return e.Pos > m.Pos })
+			if len(events) == 0 {
+				return cli.Exitf(cli.ExitNothing, "job %s was not enqueued yet; now it is %s", known[0].Job,
+					historytext.LastState(known))
+			}
+			if !p.JSON {
+				p.Message("%s", p.Moment(m))
 			}
 			return historytext.Print(p.Program, events)
 		},

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/paging"
 	"jobledger/cmd/jobledger/internal/web/door"
@@ -116,11 +117,11 @@ var Resources = []Resource{
 	{"/jobs", "list", []string{"at", "queue", "state", "tag", "key", "group", "from", "to", "by", "error",
 		"exit", "host", "find", "limit"}, jobs},
 	{"/jobs/{job}", "show", []string{"at"}, one},
-	{"/jobs/{job}/events", "history", nil, list},
+	{"/jobs/{job}/events", "history", []string{"at"}, list},
 	{"/jobs/{job}/why", "why", []string{"at"}, one},
 	{"/jobs/{job}/owner", "owner", []string{"at"}, one},
-	{"/events", "events", []string{"job", "kind", "worker", "queue", "actor", "from", "to", "after", "last",
-		"limit"}, events},
+	{"/events", "events", []string{"at", "job", "kind", "worker", "queue", "actor", "from", "to", "after",
+		"last", "limit"}, events},
 }
 
 // switches are the parameters whose value is true or false.
@@ -146,6 +147,7 @@ type Found struct {
 
 // Find runs the verb of res with query, and returns the lines of one page.
 func (a *API) Find(r *http.Request, res Resource, query url.Values) (f Found, err error) {
+	query = a.pinned(query)
 	words, limit, err := res.Words(query, r.PathValue("job"))
 	if err != nil {
 		return f, err
@@ -191,6 +193,18 @@ func (a *API) Find(r *http.Request, res Resource, query url.Values) (f Found, er
 		f.next = a.Door.Prefix.At(r.URL.Path + "?" + query.Encode())
 	}
 	return f, err
+}
+
+// pinned is query with the time that its parameter at names, so that the pages of a list that begin with
+// at=-1h are all of one moment.
+func (a *API) pinned(query url.Values) url.Values {
+	when, err := cli.ParseWhen("at", query.Get("at"), a.Now())
+	if err != nil || when.ByPos || len(query["at"]) > 1 {
+		return query
+	}
+	query = url.Values(http.Header(query).Clone())
+	query.Set("at", event.FormatTime(when.Time))
+	return query
 }
 
 // SearchWords are the words for the time of a search, if query is one that can go on where it ended.

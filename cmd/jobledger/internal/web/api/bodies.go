@@ -22,33 +22,48 @@ func (a *API) result(w http.ResponseWriter, r *http.Request) error {
 	return a.sendBody(w, r, "result", func(j state.Job) []byte { return j.Result })
 }
 
+// BodyParams are the parameters of a payload and of a result.
+var BodyParams = []string{"at"}
+
 // sendBody sends what a user or a worker gave, as a file that no browser shows or runs.
 func (a *API) sendBody(w http.ResponseWriter, r *http.Request, what string,
 	of func(state.Job) []byte) error {
 	id := r.PathValue("job")
-	if !IsJobID(id) || r.URL.RawQuery != "" {
-		return door.Refusal(http.StatusBadRequest, "usage",
-			"this is the address of no job; there are no parameters")
+	if !IsJobID(id) {
+		return door.Refusal(http.StatusBadRequest, "usage", "this is the address of no job")
 	}
-	if err := a.Within(r, nil); err != nil {
+	query, err := ReadParams(r, BodyParams)
+	if err == nil {
+		err = a.Within(r, nil)
+	}
+	if err != nil {
 		return err
 	}
 	var j state.Job
 	var tail int64
-	err := a.Store.Read(r.Context(), func(tx *ledger.Tx) (err error) {
+	err = a.Store.Read(r.Context(), func(tx *ledger.Tx) (err error) {
 		if tail, err = tx.Tail(r.Context()); err != nil {
 			return err
 		}
-		now, err := jobref.Ref{ID: id}.Find(r.Context(), tx)
-		j.Job = now
-		if err == nil {
-			err = projection.LoadBodies(r.Context(), tx, &j.Job)
+		m, past, err := a.asked(r.Context(), tx, query)
+		if err != nil {
+			return err
 		}
-		return err
+		j.Job, err = jobref.Ref{ID: id}.Find(r.Context(), tx)
+		switch {
+		case err != nil:
+			return err
+		case past:
+			j, err = state.ReadJobAsOf(r.Context(), tx, j.Job, m)
+			return err
+		}
+		return projection.LoadBodies(r.Context(), tx, &j.Job)
 	})
 	switch {
 	case err != nil:
 		return err
+	case j.State == 0:
+		return cli.Exitf(cli.ExitNothing, "job %s was not enqueued yet; now it is %s", j.ID, j.Later)
 	case j.Erased:
 		return cli.Exitf(cli.ExitNothing, "the payload and the results of job %s were erased", j.ID)
 	case what == "result" && of(j) == nil:

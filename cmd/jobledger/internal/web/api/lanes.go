@@ -42,6 +42,17 @@ func (a *API) Moment(ctx context.Context, tx *ledger.Tx, name, value string) (pr
 	return (&cli.Program{Now: a.Now}).MomentAt(ctx, name, tx, when)
 }
 
+// asked returns the moment that the parameter at of query names; without, that of the last event.
+func (a *API) asked(ctx context.Context, tx *ledger.Tx, query url.Values) (m projection.Moment, past bool,
+	err error) {
+	if query.Has("at") {
+		m, err = a.Moment(ctx, tx, "at", query.Get("at"))
+		return m, true, err
+	}
+	m.Pos, err = tx.Tail(ctx)
+	return m, false, err
+}
+
 // Span returns the window that query names, whose parameters were checked. Without to it ends at the moment
 // at, or now; without from and to, where the last claim ended long before that, soon after it. Without from
 // it begins six hours before its end. With at it ends at that moment at the latest; one that begins later is

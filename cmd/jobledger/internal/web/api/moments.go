@@ -10,9 +10,12 @@ import (
 // MomentColumns is how many columns the marks of the bar of moments have, unless px says otherwise.
 const MomentColumns = 250
 
-// moments sends where in the ledger something went wrong.
+// MomentParams are the parameters of the marks of the bar of moments.
+var MomentParams = []string{"at", "px"}
+
+// moments sends where in the ledger something went wrong, up to the moment at.
 func (a *API) moments(w http.ResponseWriter, r *http.Request) error {
-	query, err := ReadParams(r, []string{"px"})
+	query, err := ReadParams(r, MomentParams)
 	if err != nil {
 		return err
 	}
@@ -20,19 +23,24 @@ func (a *API) moments(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var tail int64
+	var tail, until int64
 	err = a.Store.Read(r.Context(), func(tx *ledger.Tx) error {
 		if tail, err = tx.Tail(r.Context()); err != nil {
 			return err
 		}
+		m, _, err := a.asked(r.Context(), tx, query)
+		if err != nil {
+			return err
+		}
+		until = m.Pos
 		return a.Moments.Refresh(r.Context(), tx)
 	})
 	if err != nil {
 		return err
 	}
-	found, _ := a.Moments.Columns(px, tail)
+	found, _ := a.Moments.Columns(px, until)
 	if found == nil {
 		found = []view.Moment{}
 	}
-	return sendJSON(w, tail, map[string]any{"items": found, "tail": tail})
+	return sendJSON(w, tail, map[string]any{"items": found, "tail": until})
 }

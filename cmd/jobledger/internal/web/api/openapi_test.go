@@ -23,12 +23,14 @@ func TestOpenAPIHasTheRoutes(t *testing.T) {
 	if err := json.Unmarshal(Document, &doc); err != nil || doc.OpenAPI != "3.1.0" {
 		t.Fatalf("the document: %q, %v", doc.OpenAPI, err)
 	}
-	want := map[string][]string{Root + "/events/stream": StreamParams, Root + "/moments": {"px"},
+	want := map[string][]string{Root + "/events/stream": StreamParams, Root + "/moments": MomentParams,
 		Root + "/incident": IncidentParams}
 	want[Root+"/attempts"], want[Root+"/jobs/{job}/attempts"] = AttemptParams, JobAttemptParams
 	want[Root+"/queues/{queue}"], want[Root+"/depth"] = []string{"at"}, DepthParams
 	want[Root+"/lanes"], want[Root+"/failures"] = LaneParams, FailureParams
 	want[Root+"/series"], want[Root+"/diff"] = SeriesParams, DiffParams
+	want[Root+"/jobs/{job}/payload"], want[Root+"/jobs/{job}/result"] = BodyParams, BodyParams
+	want[Root+"/ledger"] = LedgerParams
 	for _, res := range Resources {
 		want[Root+res.Path] = res.Params
 	}

@@ -18,25 +18,34 @@ import (
 	"jobledger/ledger/event"
 )
 
+// LedgerParams are the parameters of what the ledger is.
+var LedgerParams = []string{"at"}
+
 // ledger sends what the ledger is, up to where it was verified, and what requests may ask for.
 func (a *API) ledger(w http.ResponseWriter, r *http.Request) error {
-	if _, err := ReadParams(r, nil); err != nil {
+	query, err := ReadParams(r, LedgerParams)
+	if err != nil {
 		return err
 	}
-	var tail int64
+	var tail, pos int64
 	var last *string
 	restores := 0
-	err := a.Store.Read(r.Context(), func(tx *ledger.Tx) (err error) {
-		if tail, err = tx.Tail(r.Context()); err != nil || tail == 0 {
+	err = a.Store.Read(r.Context(), func(tx *ledger.Tx) (err error) {
+		if tail, err = tx.Tail(r.Context()); err != nil {
 			return err
 		}
-		e, err := state.LastEvent(r.Context(), tx, 0)
+		m, _, err := a.asked(r.Context(), tx, query)
+		if pos = m.Pos; err != nil || pos == 0 {
+			return err
+		}
+		e, err := state.LastEvent(r.Context(), tx, pos)
 		if err != nil {
 			return err
 		}
 		at := event.FormatTime(e.At)
 		last = &at
-		for _, err := range tx.Events(r.Context(), ledger.Filter{Kinds: []event.Kind{event.KindRestored}}) {
+		f := ledger.Filter{Kinds: []event.Kind{event.KindRestored}, Until: pos}
+		for _, err := range tx.Events(r.Context(), f) {
 			if err != nil {
 				return err
 			}
@@ -51,7 +60,7 @@ func (a *API) ledger(w http.ResponseWriter, r *http.Request) error {
 	if ledger.IsServerAddress(a.Store.Path()) {
 		engine = "postgres"
 	}
-	return sendJSON(w, tail, map[string]any{"engine": engine, "schema": a.Store.SchemaVersion(), "pos": tail,
+	return sendJSON(w, tail, map[string]any{"engine": engine, "schema": a.Store.SchemaVersion(), "pos": pos,
 		"last_event_at": last, "restores": restores, "verified": verifiedJSON(a.Verifier.Last()),
 		"now":     event.FormatTime(a.Now()),
 		"version": buildinfo.Read().Version, "limits": map[string]int{"payload_bytes": commands.MaxPayload,
