@@ -118,7 +118,7 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	view.API = "/api/v1/jobs?" + shown.Encode()
 	if view.At == "" {
-		view.SQL = sqltext.Jobs(shown, limit)
+		view.SQL = sqltext.Jobs(shown, limit, ledger.IsServerAddress(p.Store.Path()))
 	}
 	words[len(words)-1] = "--limit=" + strconv.Itoa(limit)
 	view.Command = commandOf(words)

@@ -42,8 +42,17 @@ func Window(columns string, after, until int64, end string) string {
 	return fmt.Sprintf("SELECT %s FROM history WHERE pos > %d AND pos <= %d %s", columns, after, until, end)
 }
 
-// Jobs lists jobs as query selects them; "" where SQL over one view does not say that.
-func Jobs(query url.Values, limit int) string {
+// tagOf is the value that a job's tag has, in SQLite or PostgreSQL. The views of both have tags as a text.
+func tagOf(tag string, postgres bool) string {
+	if postgres {
+		return "tags::jsonb ->> " + quoted(tag)
+	}
+	return "tags ->> " + quoted(tag)
+}
+
+// Jobs lists jobs as query selects them, in SQLite or PostgreSQL; "" where SQL over one view does not say
+// that.
+func Jobs(query url.Values, limit int, postgres bool) string {
 	columns := map[string]string{"queue": "queue", "state": "state", "key": "key", "group": "grp",
 		"error": "error_code"}
 	var terms []string
@@ -53,13 +62,13 @@ func Jobs(query url.Values, limit int) string {
 		for _, v := range values {
 			texts = append(texts, quoted(v))
 			if tag, value, ok := strings.Cut(v, "="); name == "tag" && ok {
-				terms = append(terms, "tags ->> "+quoted(tag)+" = "+quoted(value))
+				terms = append(terms, tagOf(tag, postgres)+" = "+quoted(value))
 			}
 		}
 		switch {
 		case name == "limit" || name == "tag":
 		case name == "find":
-			found, ok := searched(query.Get(name))
+			found, ok := searched(query.Get(name), postgres)
 			if !ok {
 				return ""
 			}
@@ -80,7 +89,7 @@ func Jobs(query url.Values, limit int) string {
 }
 
 // searched are the terms of a search as conditions on the view; ok is false where that does not say it.
-func searched(text string) (conditions []string, ok bool) {
+func searched(text string, postgres bool) (conditions []string, ok bool) {
 	terms, err := jobfilter.Terms(text)
 	if err != nil {
 		return nil, false
@@ -91,7 +100,7 @@ func searched(text string) (conditions []string, ok bool) {
 		tag, value, valued := strings.Cut(t.Value, "=")
 		column, known := columns[t.Key]
 		if t.Key == "tag" && valued {
-			column, known, t.Value = "tags ->> "+quoted(tag), true, value
+			column, known, t.Value = tagOf(tag, postgres), true, value
 		}
 		switch {
 		case known && t.Key == "tag" && !t.Not: // a job has several
