@@ -63,9 +63,9 @@ var bannedNames = map[string]string{
 	"turnstile":   "writeQueue",
 }
 
-// exempt takes out what has to be: a JSON key that is for ever, the name of a Unix user, and a value of
-// --unique-while.
-var exempt = strings.NewReplacer(`json:"mended"`, "", `"nobody"`, "", `"unfinished"`, "", "'unfinished'", "",
+// exempt takes out what has to be: a JSON key that is for ever, the name of a Unix user, a value of
+// --unique-while, and one of OpenTelemetry's messaging.operation.type.
+var exempt = strings.NewReplacer(`json:"mended"`, "", `"nobody"`, "", `"settle"`, "", `"unfinished"`, "", "'unfinished'", "",
 	"`unfinished`", "", "or unfinished", "", "--unique-while unfinished", "")
 
 // longest is how many columns a line of Go may have; a tab counts as one.

@@ -153,7 +153,8 @@ func TestTerminalOutputIsEscaped(t *testing.T) {
 		}
 		for _, line := range []string{"list --as-of pos:9", "status --as-of pos:9", "workers --all",
 			"diff --from pos:1", "attempts --overlap",
-			"claim -q mail", "pause -q mail", "export", "export --format csv", "export --format trace"} {
+			"claim -q mail", "pause -q mail", "export", "export --format csv", "export --format trace",
+			"export --format otlp"} {
 			read(width, strings.Fields(line)...)
 		}
 		read(width, "list", "--key", evil, "-q", evil)

@@ -60,6 +60,7 @@ func TestArchivedClaimsOverHTTP(t *testing.T) {
 	ask := serving.asker(t, access.Read)
 	exports := []string{"--format csv", "--format trace", "--format csv --from pos:300 --to pos:1500",
 		"--format trace --from pos:300 --to pos:1500", "--format csv --from pos:1200",
+		"--format otlp --from pos:300 --to pos:1500", "--format otlp --to pos:1400",
 		"--format trace --to " + middle, "--format csv --from " + middle}
 	attempts := []string{"", "--outcome failed", "--from pos:1200 --to pos:1500", "--overlap", "--to " + middle,
 		"--from pos:300 --to pos:700 -q mail", "--job " + first}

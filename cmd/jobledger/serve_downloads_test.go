@@ -61,6 +61,7 @@ func TestExportsOverHTTP(t *testing.T) {
 	for query, words := range map[string]string{
 		"?bodies=true": "export", "": "export --no-bodies", "?format=csv": "export --format csv",
 		"?format=trace":                         "export --format trace",
+		"?format=otlp":                          "export --format otlp",
 		"?from=pos:100&to=pos:200&bodies=false": "export --no-bodies --from pos:100 --to pos:200",
 		"?from=2027-01-01T00:00:00Z":            "export --from 2027-01-01T00:00:00Z", // nothing
 	} {
@@ -230,13 +231,18 @@ func TestLanesOfferTheirWindow(t *testing.T) {
 			if err := json.Unmarshal([]byte(body), &trace); err != nil || len(trace.TraceEvents) < 50 {
 				t.Errorf("the trace has %d events: %v", len(trace.TraceEvents), err)
 			}
+		case "otlp":
+			if !strings.HasPrefix(body, `{"resourceSpans":[`) || strings.Count(body, `"spanId"`) < 100 {
+				t.Errorf("the spans are %.200s", body)
+			}
 		case "csv":
 			if !strings.HasPrefix(body, "job,") || strings.Count(body, "\n") < 50 {
 				t.Errorf("the CSV is %.200s", body)
 			}
 		}
 	}
-	want := []string{"/api/v1/export csv", "/api/v1/export trace", "/incident "}
+	want := []string{"/api/v1/export csv", "/api/v1/export trace", "/api/v1/export otlp",
+		"/incident "}
 	if !slices.Equal(paths, want) {
 		t.Errorf("the links lead to %q, want %q", paths, want)
 	}

@@ -68,6 +68,7 @@ func TestUnreadOutputHoldsNoSnapshot(t *testing.T) {
 		{"events"}, {"events", "--follow"}, {"events", "--json"}, {"list", "--limit", "4000"},
 		{"list", "--limit", "4000", "--as-of", "pos:4500"}, {"history", job, "--json"}, {"attempts", "--json"},
 		{"export"}, {"export", "--format", "csv"}, {"export", "--format", "trace"},
+		{"export", "--format", "otlp"},
 	} {
 		r, w, err := os.Pipe()
 		s.ok(err)

@@ -1,4 +1,4 @@
-// Package export writes a window of the history for other programs: as JSON lines, CSV or a trace.
+// Package export writes a window of the history for other programs: as JSON lines, CSV, a trace or spans.
 //
 // Each format is a function that reads a store and writes to an io.Writer:
 //
@@ -9,8 +9,8 @@
 // parse no flags, and leave it to the caller to turn times into a [Window].
 //
 // [Lines] selects events. [CSV] and [Trace] select claims: those that were live at some time within the
-// window. A claim may have begun long before it, so these two first read the events of the jobs that were
-// open when it began. Which jobs these are, the table jobs says.
+// window; [OTLP] selects those that ended there. A claim may have begun long before it, so these first read
+// the events of the jobs that were open when it began. Which jobs these are, the table jobs says.
 //
 // Files in reading order:
 //
@@ -18,4 +18,6 @@
 //   - jsonl.go: [Lines], which 'jobledger import' reads back
 //   - csv.go: [CSV]
 //   - trace.go: [Trace], for https://ui.perfetto.dev
+//   - otlp.go, otlp_span.go: [OTLP], for collectors of OpenTelemetry
+//   - formats.go: their names
 package export

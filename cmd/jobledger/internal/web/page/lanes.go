@@ -32,6 +32,7 @@ type lanesView struct {
 	Incident string
 	CSV      string // the window as files
 	Trace    string
+	Spans    string
 }
 
 // lanesPage shows which worker had which jobs, as a picture; without a script, as a table.
@@ -64,6 +65,8 @@ func (p *Pages) lanesPage(w http.ResponseWriter, r *http.Request) error {
 	shown.CSV = "/api/v1/export?" + export.Encode()
 	export.Set("format", "trace")
 	shown.Trace = "/api/v1/export?" + export.Encode()
+	export.Set("format", "otlp")
+	shown.Spans = "/api/v1/export?" + export.Encode()
 	shown.Attempts = layout.Attempts()
 	all := shown.Lanes.All
 	unusual := slices.DeleteFunc(slices.Clone(all), func(a attempt) bool {

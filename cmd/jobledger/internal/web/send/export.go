@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"jobledger/cmd/jobledger/internal/cli"
@@ -35,8 +36,8 @@ func (a *Sender) export(w http.ResponseWriter, r *http.Request) error {
 		return door.Refusal(http.StatusForbidden, "forbidden", "this credential has no right to payloads")
 	}
 	form := cmp.Or(query.Get("format"), "jsonl")
-	if form != "jsonl" && form != "csv" && form != "trace" {
-		return door.Refusal(http.StatusBadRequest, "usage", "format is jsonl, csv or trace")
+	if !slices.Contains(export.Formats, form) {
+		return door.Refusal(http.StatusBadRequest, "usage", "format is "+export.FormatWords)
 	}
 	var ends [2]*timespec.When
 	for i, name := range []string{"from", "to"} {
@@ -85,26 +86,26 @@ func (a *Sender) export(w http.ResponseWriter, r *http.Request) error {
 // sendExport sends a window of store, whose last event is tail.
 func (a *Sender) sendExport(w http.ResponseWriter, r *http.Request, store *ledger.Store, form string,
 	window export.Window, options export.LinesOptions, tail int64) error {
-	var kind, name string
-	var write func(ctx context.Context, out io.Writer) error
+	kind, name := "application/x-ndjson", "export.jsonl"
 	switch form {
 	case "csv":
 		kind, name = "text/csv; charset=utf-8", "attempts.csv"
-		write = func(ctx context.Context, out io.Writer) error { return export.CSV(ctx, store, window, out) }
 	case "trace":
 		kind, name = "application/json", "trace.json"
-		write = func(ctx context.Context, out io.Writer) error { return export.Trace(ctx, store, window, out) }
-	default:
-		kind, name = "application/x-ndjson", "export.jsonl"
-		if !api.MaySeeBodies(r.Context()) {
-			options.Withhold = api.WithholdOfEvent
-		}
-		write = func(ctx context.Context, out io.Writer) error {
-			_, err := export.Lines(ctx, store, window, options, out)
-			return err
-		}
+	case "otlp":
+		name = "spans.jsonl"
+	}
+	claims := export.ClaimsIn(form)
+	if !api.MaySeeBodies(r.Context()) {
+		options.Withhold = api.WithholdOfEvent
 	}
 	d := a.newDownload(w, r, kind, name)
 	d.headers.Set("Jobledger-Pos", strconv.FormatInt(tail, 10))
-	return d.run(r, write)
+	return d.run(r, func(ctx context.Context, out io.Writer) error {
+		if claims != nil {
+			return claims(ctx, store, window, out)
+		}
+		_, err := export.Lines(ctx, store, window, options, out)
+		return err
+	})
 }
