@@ -11,6 +11,11 @@ export async function night({page, open, origin, findings, facts, task}) {
   for (const [what, n] of Object.entries({failed: 200, reclaimed: 4, refused: 1, silent: 2, pauses: 1, arrows: 3})) {
     if (!(drawn[what] >= n)) findings.push(`night: ${drawn[what]} ${what} in the picture, want at least ${n}`);
   }
+  // How a claim ended is seen without its color.
+  for (const [what, n] of Object.entries({solid: 300, notch: 2, split: 100, gap: 5, wall: 2, hollow: 4, cross: 4, tick: 4,
+    soft: 1, joined: 2})) {
+    if (!(drawn.shapes?.[what] >= n)) findings.push(`night: ${drawn.shapes?.[what]} shapes ${what}, want at least ${n}`);
+  }
   const box = await canvas.boundingBox();
   if (box.y + box.height > 900) findings.push(`night: the lanes end at ${box.y + box.height}, below the screen`);
   // And in words.
@@ -195,7 +200,7 @@ async function saves({page, canvas, origin, findings, facts}) {
 // at it: the policy of this one forbids that.
 async function colors({page, picture, findings}) {
   const wanted = await page.evaluate(() => {
-    const of = (name) => getComputedStyle(document.querySelector('.legend .' + name), '::before').color;
+    const of = (name) => getComputedStyle(document.querySelector(`.legend .${name} svg`)).color;
     return {paper: getComputedStyle(document.body).backgroundColor, succeeded: of('succeeded'), reclaimed: of('reclaimed')};
   });
   const other = await page.context().newPage();

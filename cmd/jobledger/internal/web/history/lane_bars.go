@@ -51,7 +51,7 @@ func (l *Lanes) draw(s Span, rows map[[2]string]int, columns int64, strips bool)
 	}
 	l.Row, l.Slot, l.Start, l.End, l.How, l.Count, l.Event = []int{}, []int{}, []int64{}, []int64{}, []int{},
 		[]int{}, []int64{}
-	l.Sign, l.Gone, l.Claims, l.Joined = l.Sign[:0], l.Gone[:0], 0, 0
+	l.Sign, l.Lease, l.Gone, l.Claims, l.Joined = l.Sign[:0], l.Lease[:0], l.Gone[:0], 0, 0
 	for i := range l.Lanes {
 		lane := &l.Lanes[i]
 		lane.ends, lane.last, lane.Claims, lane.Slots, lane.strips = nil, nil, 0, 0, [len(Outcomes)]int{}
@@ -105,10 +105,14 @@ func (l *Lanes) draw(s Span, rows map[[2]string]int, columns int64, strips bool)
 			}
 			l.Sign = append(l.Sign, [2]int64{int64(last), s.millis(sign)})
 		}
+		if end, ok := l.leases[claimKey{a.N, a.Attempt}]; ok && a.Outcome == event.KindReclaimed {
+			l.Lease = append(l.Lease, [2]int64{int64(last), s.millis(end)})
+		}
 	}
 	joined := func(bar int) bool { return l.Count[bar] > 1 }
-	if strips { // a bar of several claims has no one sign of life, and no one job that went from it
-		l.Sign = slices.DeleteFunc(l.Sign, func(s [2]int64) bool { return joined(int(s[0])) })
+	if strips { // a bar of several claims has no one sign of life or lease, and no one job that went from it
+		many := func(of [2]int64) bool { return joined(int(of[0])) }
+		l.Sign, l.Lease = slices.DeleteFunc(l.Sign, many), slices.DeleteFunc(l.Lease, many)
 		l.Gone = slices.DeleteFunc(l.Gone, func(g [2]int) bool { return joined(g[0]) || joined(g[1]) })
 	}
 	for i := range l.Lanes {

@@ -3,10 +3,12 @@ package history
 import (
 	"context"
 	"slices"
+	"time"
 
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection/attempts"
 )
 
 // maxMarks is how many refused writes lanes show.
@@ -44,6 +46,30 @@ func (l *Lanes) addMarks(ctx context.Context, tx *ledger.Tx, s Span, rows map[[2
 			if a.N == m.N && a.Attempt == m.event.Attempt {
 				m.Bar = slices.Index(l.Event, a.Pos)
 			}
+		}
+	}
+	return nil
+}
+
+// claimKey is a claim: the number of its job, and the attempt.
+type claimKey struct {
+	n       int64
+	attempt int
+}
+
+// readLeases reads when the leases of claims ended that were taken back within s. Their ends say it.
+func (l *Lanes) readLeases(ctx context.Context, tx *ledger.Tx, s Span) error {
+	l.leases = make(map[claimKey]time.Time)
+	if !slices.ContainsFunc(l.All, func(a attempts.Attempt) bool { return a.Outcome == event.KindReclaimed }) {
+		return nil
+	}
+	for e, err := range tx.Events(ctx, ledger.Filter{Kinds: []event.Kind{event.KindReclaimed}, After: s.From.Pos,
+		Until: s.To.Pos, Queue: s.Queue, Worker: s.Worker}) {
+		if err != nil {
+			return err
+		}
+		if b, ok := e.Body.(*event.Reclaimed); ok {
+			l.leases[claimKey{e.N, e.Attempt}] = b.LeaseUntil
 		}
 	}
 	return nil

@@ -52,12 +52,15 @@ type Lanes struct {
 	Count  []int      `json:"count"` // claims
 	Event  []int64    `json:"event"` // pos of the first one's event claimed
 	Sign   [][2]int64 `json:"sign"`  // bar, and the last sign of life of a claim that was taken back or is open
+	Lease  [][2]int64 `json:"lease"` // bar, and when the lease of a claim that was taken back had ended
 	Gone   [][2]int   `json:"gone"`  // bar that was taken back, and the next bar of its job
 	Marks  []Mark     `json:"marks"`
 	Pauses []Pause    `json:"pauses"`
 	Hows   []string   `json:"outcomes"`
 
 	All []attempts.Attempt `json:"-"` // the claims, in the order in which they began
+
+	leases map[claimKey]time.Time // when the leases of claims ended that were taken back
 }
 
 // Outcomes are how claims end; the first is one that has not ended.
@@ -106,7 +109,7 @@ type Pause struct {
 // ReadLanes reads the lanes of s. It costs the claims that were live within s.
 func ReadLanes(ctx context.Context, tx *ledger.Tx, s Span) (l *Lanes, err error) {
 	l = &Lanes{Pos: s.To.Pos, From: s.From.At, To: s.To.At, Lanes: []Lane{}, Marks: []Mark{}, Pauses: []Pause{},
-		Sign: [][2]int64{}, Gone: [][2]int{}}
+		Sign: [][2]int64{}, Lease: [][2]int64{}, Gone: [][2]int{}}
 	for _, k := range Outcomes {
 		l.Hows = append(l.Hows, k.String())
 	}
@@ -118,6 +121,9 @@ func ReadLanes(ctx context.Context, tx *ledger.Tx, s Span) (l *Lanes, err error)
 	l.All, err = attempts.List(ctx, tx, attempts.Filter{From: s.From, To: s.To, Queue: s.Queue,
 		Worker: s.Worker})
 	if err != nil {
+		return nil, err
+	}
+	if err := l.readLeases(ctx, tx, s); err != nil {
 		return nil, err
 	}
 	rows := make(map[[2]string]int)

@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/render"
@@ -10,22 +11,56 @@ import (
 	"jobledger/projection/attempts"
 )
 
-// barWidth is the width of a picture in its own units.
-const barWidth = 1000
-
 // bar is a picture of who had a job, from its first event to its end or to the moment of the page. The table
 // of attempts has the same in words.
 type bar struct {
 	From, To string
-	Spans    []span
-	Marks    []span // refused writes
+	Shapes   []shape
 }
 
-// span is a piece of a bar. Shapes differ as colors do: silent is hollow.
-type span struct {
-	X, Width int
-	Class    string // the outcome of the claim, open, or silent
-	Title    string
+// shape is a claim or a refused write in a picture of one lane, 30 units high. Kinds differ by their shapes,
+// not only by their colors; the lanes draw the same. Places are percent of the width.
+type shape struct {
+	Kind   string // the outcome of the claim, open, or refused
+	Title  string
+	X, End float64
+	Sign   float64 // lost: the last sign of life
+	Lease  float64 // lost: the end of the lease
+	Joined bool    // refused: a line leads from X, the end of its claim, to End
+}
+
+// leastLong is how wide a claim is, in percent, whose end has room for its shape.
+const leastLong = 1.2
+
+// Short reports whether s has a small shape in place of a long one.
+func (s shape) Short() bool { return s.End-s.X < leastLong }
+
+// Width is how wide s is, in percent.
+func (s shape) Width() float64 { return s.End - s.X }
+
+// Solid and Hollow are how wide these parts of a lost claim are.
+func (s shape) Solid() float64  { return s.Sign - s.X }
+func (s shape) Hollow() float64 { return s.End - s.Sign }
+
+// legendItem is a shape of the lanes, and what it means.
+type legendItem struct {
+	shape
+	Text string
+}
+
+// legend explains the shapes.
+func legend() []legendItem {
+	return []legendItem{
+		{shape{Kind: "succeeded", X: 2, End: 94}, "succeeded"},
+		{shape{Kind: "failed", X: 2, End: 94}, "failed: a notch at its end"},
+		{shape{Kind: "released", X: 4, End: 94}, "given back: open at its end"},
+		{shape{Kind: "cancelled", X: 2, End: 94}, "cancelled: thin, up to a wall"},
+		{shape{Kind: "reclaimed", X: 2, Sign: 30, Lease: 58, End: 86},
+			"lost: solid to the last heartbeat, hollow from there, a tick at the lease's end, ╳ where it was " +
+				"taken back"},
+		{shape{Kind: "open", X: 2, End: 98}, "has not ended: a soft end"},
+		{shape{Kind: "refused", X: 0, End: 70, Joined: true}, "a write that came too late, joined to its claim"},
+	}
 }
 
 // newBar draws the claims of j as of now, of which there is one at least.
@@ -38,36 +73,62 @@ func newBar(j state.Job, claims []attempts.Attempt, now time.Time) *bar {
 		end = j.Events[len(j.Events)-1].At
 	}
 	whole := max(end.Sub(begin), time.Microsecond)
-	x := func(t time.Time) int {
+	x := func(t time.Time) float64 {
 		at := float64(t.Sub(begin)) / float64(whole)
-		return int(barWidth * min(max(at, 0), 1))
+		return float64(int(1e4*min(max(at, 0), 1))) / 100
 	}
 	b := &bar{From: render.Millis(begin.In(now.Location())), To: render.Millis(end.In(now.Location()))}
-	add := func(from, to time.Time, class, title string) {
-		left := min(x(from), barWidth-2)
-		b.Spans = append(b.Spans, span{left, max(x(to)-left, 2), class, title})
-	}
+	b.addRefused(j, claims, now, x) // first, so that claims cover the lines
 	for _, a := range claims {
-		title := fmt.Sprintf("attempt %d by %s", a.Attempt, a.Worker.Name)
+		s := shape{Kind: a.Outcome.String(), X: x(a.ClaimedAt), End: x(a.EndedAt)}
+		s.Title = fmt.Sprintf("attempt %d by %s: %s", a.Attempt, a.Worker.Name, s.Kind)
 		switch a.Outcome {
 		case 0:
-			add(a.ClaimedAt, end, "open", title+": has not ended")
+			s.Kind, s.End = "open", x(end)
+			s.Title = fmt.Sprintf("attempt %d by %s: has not ended", a.Attempt, a.Worker.Name)
 		case event.KindReclaimed:
-			sign := a.ClaimedAt
-			if a.LastHeartbeat.After(sign) {
-				sign = a.LastHeartbeat
+			s.Sign, s.Lease = s.X, s.End
+			if a.LastHeartbeat.After(a.ClaimedAt) {
+				s.Sign = x(a.LastHeartbeat)
 			}
-			add(a.ClaimedAt, sign, a.Outcome.String(), title+": up to its last heartbeat")
-			add(sign, a.EndedAt, "silent", title+": no heartbeat, until it was reclaimed")
-		default:
-			add(a.ClaimedAt, a.EndedAt, a.Outcome.String(), title+": "+a.Outcome.String())
+			i := slices.IndexFunc(j.Events, func(e event.Event) bool {
+				return e.Kind() == event.KindReclaimed && e.Attempt == a.Attempt
+			})
+			if i >= 0 {
+				if body, ok := j.Events[i].Body.(*event.Reclaimed); ok {
+					s.Lease = x(body.LeaseUntil)
+					s.Title += fmt.Sprintf(", its last sign of life %s, its lease to %s",
+						clockOf(maxTime(a.ClaimedAt, a.LastHeartbeat), now), clockOf(body.LeaseUntil, now))
+				}
+			}
 		}
-	}
-	for _, e := range j.Events {
-		if e.Kind() == event.KindRefused {
-			b.Marks = append(b.Marks, span{X: min(max(x(e.At), 6), barWidth-6), Title: "refused: " +
-				render.Describe(e, now.Location())})
-		}
+		b.Shapes = append(b.Shapes, s)
 	}
 	return b
+}
+
+// addRefused adds the writes that were refused, each with a line from the end of its claim.
+func (b *bar) addRefused(j state.Job, claims []attempts.Attempt, now time.Time, x func(time.Time) float64) {
+	for _, e := range j.Events {
+		if e.Kind() != event.KindRefused {
+			continue
+		}
+		s := shape{Kind: "refused", X: x(e.At), End: x(e.At),
+			Title: "refused: " + render.Describe(e, now.Location())}
+		for _, a := range claims {
+			if a.Attempt == e.Attempt && a.Outcome != 0 && !a.EndedAt.After(e.At) {
+				s.X, s.Joined = x(a.EndedAt), true
+			}
+		}
+		b.Shapes = append(b.Shapes, s)
+	}
+}
+
+func clockOf(t, now time.Time) string { return t.In(now.Location()).Format("15:04:05") }
+
+func maxTime(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }

@@ -172,6 +172,7 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 			},
 			"named":  named,
 			"linked": linked,
+			"legend": legend,
 		})
 		all[name] = template.Must(t.ParseFS(templateFiles, "templates/frame.html", "templates/"+name+".html"))
 	}

@@ -1,5 +1,6 @@
 // Draws the lanes on their canvas.
 import {Axis, clock, lasts, step} from "./lanes-axis.js";
+import {colorOf, cross, hatch, shape, strokes as strokesOn} from "./lanes-shapes.js";
 
 const canvas = document.querySelector("canvas[data-lanes]");
 const c = canvas.getContext("2d");
@@ -11,7 +12,7 @@ let colors = {}, rows = [], bottom = 0, font = "";
 export function readColors() {
   colors = {};
   for (const item of document.querySelectorAll(".legend li")) {
-    colors[item.className] = getComputedStyle(item, "::before").color;
+    colors[item.className] = colorOf(item.className);
   }
   const style = getComputedStyle(document.body);
   colors.text = style.color;
@@ -47,14 +48,7 @@ export function lay(data) {
 export const top = (data, bar) => data.lanes[data.row[bar]].y + data.slot[bar] * lineHeight;
 const middle = (data, bar) => top(data, bar) + 4.5;
 
-function line(...points) {
-  c.beginPath();
-  for (let i = 0; i < points.length; i += 4) {
-    c.moveTo(points[i], points[i + 1]);
-    c.lineTo(points[i + 2], points[i + 3]);
-  }
-  c.stroke();
-}
+const line = (...points) => strokesOn(c, ...points);
 
 function fit(text, width) {
   if (c.measureText(text).width <= width) return text;
@@ -76,7 +70,7 @@ export function draw({data, view, depth, stretches, current}) {
   const axis = new Axis(view, left, right, stretches);
   const begin = Date.parse(data.from), x = (ms) => axis.x(begin + ms);
   const drawn = {bars: 0, succeeded: 0, failed: 0, reclaimed: 0, refused: 0, silent: 0, pauses: 0, arrows: 0, rows: 0,
-    cuts: axis.cuts.length, depth: 0, current};
+    cuts: axis.cuts.length, depth: 0, shapes: {}, current};
   const at = {data, view, axis, x, left, right, drawn};
   ticks(at, height);
   c.save();
@@ -161,18 +155,8 @@ function behind({data, x, left, right, drawn}) {
     if (row.lane === undefined) continue;
     const lane = data.lanes[row.lane];
     for (const [from, to] of lane.silent) {
-      const a = x(from), b = x(to), hatches = [];
-      c.save();
-      c.beginPath();
-      c.rect(a, row.y, b - a, row.h - rowGap + 1);
-      c.clip();
       c.strokeStyle = colors.silent;
-      c.globalAlpha = .45;
-      for (let s = Math.max(a, left) - row.h; s < Math.min(b, right); s += 7) {
-        hatches.push(s, row.y + row.h, s + row.h, row.y);
-      }
-      line(...hatches);
-      c.restore();
+      hatch(c, x(from), row.y, x(to) - x(from), row.h - rowGap + 1, left, right);
       drawn.silent++;
     }
     c.strokeStyle = colors.quiet;
@@ -186,44 +170,24 @@ function behind({data, x, left, right, drawn}) {
 }
 
 function bars({data, x, left, right, drawn}) {
-  const signs = new Map(data.sign), h = lineHeight - 2;
+  const signs = new Map(data.sign), leases = new Map(data.lease ?? []), h = lineHeight - 2;
+  let last = -1;
   for (let i = 0; i < data.row.length; i++) {
     const a = x(data.start[i]), b = x(data.end[i]);
     if (b < left || a > right) continue;
-    const y = top(data, i), how = data.outcomes[data.how[i]], w = Math.max(b - a, 1.5);
+    const how = data.outcomes[data.how[i]], at = {color: colors[how], paper: colors.paper};
     drawn.bars++;
     drawn[how] = (drawn[how] ?? 0) + data.count[i];
-    c.fillStyle = colors[how] ?? colors.text;
-    switch (how) {
-      case "failed": // a notch at its end
-        c.fillRect(a, y, Math.max(w - 2, 1.5), h);
-        if (w > 4) c.fillRect(a + w - 2, y + h / 2 - 1, 2, 3);
-        break;
-      case "released": // no end
-        c.globalAlpha = .55;
-        c.fillRect(a, y, w, h);
-        c.globalAlpha = 1;
-        break;
-      case "reclaimed": {
-        const sign = Math.max(x(signs.get(i) ?? data.start[i]), a);
-        c.strokeStyle = c.fillStyle;
-        c.fillRect(a, y, Math.max(sign - a, 2), h);
-        c.strokeRect(sign + .5, y + .5, Math.max(b - sign - 1, 1), h - 1);
-        c.lineWidth = 1.6;
-        line(b - 3, y, b + 3, y + h, b + 3, y, b - 3, y + h);
-        c.lineWidth = 1;
-        break;
-      }
-      case "open": { // a soft end
-        const soft = c.createLinearGradient(Math.max(b - 18, a), 0, b, 0);
-        soft.addColorStop(0, colors.open);
-        soft.addColorStop(1, colors.paper);
-        c.fillStyle = soft;
-        c.fillRect(a, y, w, h);
-        break;
-      }
-      default:
-        c.fillRect(a, y, w, h);
+    if (data.how[i] !== last) {
+      c.fillStyle = c.strokeStyle = colors[how] ?? colors.text;
+      last = data.how[i];
+    }
+    if (how === "reclaimed") {
+      at.sign = signs.has(i) ? x(signs.get(i)) : a;
+      at.lease = leases.has(i) ? x(leases.get(i)) : NaN;
+    }
+    for (const name of shape(c, how, a, top(data, i), Math.max(b - a, 1.5), h, at)) {
+      drawn.shapes[name] = (drawn.shapes[name] ?? 0) + 1;
     }
   }
 }
@@ -254,10 +218,9 @@ function refused({data, x, left, right, drawn}) {
       c.setLineDash([2, 3]);
       line(Math.max(x(data.end[m.bar]), left), y, at, y);
       c.setLineDash([]);
+      drawn.shapes.joined = (drawn.shapes.joined ?? 0) + 1;
     }
-    c.lineWidth = 3;
-    line(at - 5, y - 5, at + 5, y + 5, at + 5, y - 5, at - 5, y + 5);
-    c.lineWidth = 1;
+    cross(c, at, y);
     drawn.refused++;
   }
 }

@@ -1,13 +1,13 @@
 // The map above the lanes: how many jobs had not ended in the whole ledger, what went wrong when, and the view
 // of the lanes as a frame, which the pointer and the keyboard move.
 import {clock, lasts} from "./lanes-axis.js";
+import {colorOf as color} from "./lanes-shapes.js";
 
 const canvas = document.querySelector("canvas[data-map]");
 const frame = document.getElementById("frame");
 const bad = ["refused", "failed", "reclaimed"]; // the kinds of moments that are drawn, the worst first
 let depth = null, moments = [], from = 0, to = 0, view = null, move = null, grabbed = null;
 
-const color = (name) => getComputedStyle(document.querySelector(".legend ." + name), "::before").color;
 const share = (time) => (time - from) / (to - from);
 
 async function ask(address) {

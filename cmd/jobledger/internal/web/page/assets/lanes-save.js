@@ -1,4 +1,6 @@
 // Saves the picture of the lanes as a file, and keeps the links below it at the window that it shows.
+import {sample} from "./lanes-shapes.js";
+
 const button = document.getElementById("png");
 const links = document.querySelectorAll("a[data-window]");
 const table = document.querySelector("a[data-open]");
@@ -15,18 +17,15 @@ export function follow(from, to) {
 
 // legendOf puts the legend of the page at x and y of a drawing, up to width, and returns where it ends. Without a
 // color for its words it only measures.
-function legendOf(c, x, y, width, paint) {
-  const left = x;
+function legendOf(c, x, y, width, paint, paper) {
+  const left = x, wide = 26;
   for (const item of document.querySelectorAll(".legend li")) {
-    const before = getComputedStyle(item, "::before");
-    const shape = before.content.replaceAll('"', ""), text = item.textContent.trim();
-    const size = c.measureText(shape + text).width;
+    const text = item.textContent.trim(), size = wide + 6 + c.measureText(text).width;
     if (x > left && x + size > width) [x, y] = [left, y + 17];
     if (paint) {
-      c.fillStyle = before.color;
-      c.fillText(shape, x, y);
+      sample(c, item.className, x, y - 5, wide, 9, paper);
       c.fillStyle = paint;
-      c.fillText(text, x + c.measureText(shape).width, y);
+      c.fillText(text, x + wide + 6, y);
     }
     x += size + 18;
   }
@@ -52,7 +51,7 @@ function pictureOf(canvas, title) {
   c.font = "600 " + font;
   c.fillText(title, margin, above / 2);
   c.font = font;
-  legendOf(c, margin, above + height + 14, width - margin, style.color);
+  legendOf(c, margin, above + height + 14, width - margin, style.color, style.backgroundColor);
   return whole;
 }
 
