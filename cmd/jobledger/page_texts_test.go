@@ -307,6 +307,8 @@ func init() {
 
 		{"/integrity", "p verdict", `✓ Verified (?P<n>\d+) of (?P<tail>\d+) events, 0s ago: .*`,
 			`SELECT count(*) AS n, max(pos) AS tail FROM history`, false},
+		{"/integrity", "p", `The whole ledger is verified each day at (?P<at>\S+), and what is new every minute\.`,
+			`SELECT '03:00' AS at`, false},
 		{"/integrity", "p", `pos (?P<tail>\d+), (?P<at>\S+ \S+)\. .*`, `SELECT max(pos) AS tail, '‹millis ' ||
 			max(at) || '›' AS at FROM history`, false},
 		{"/integrity", "p", `None of 32 checks found anything\. The whole ledger was last verified 0s ago, up to ` +

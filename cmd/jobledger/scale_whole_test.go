@@ -160,3 +160,57 @@ func peakMemory() float64 {
 	}
 	return 0
 }
+
+// BenchmarkLargeWriters measures how many jobs a second one process enqueues and finishes in a large ledger:
+// alone, next to a check of all of it, and next to one that rests. Run it as [BenchmarkLargeWhole].
+func BenchmarkLargeWriters(b *testing.B) {
+	g := openLarge(b)
+	copied := filepath.Join(b.TempDir(), "copy.db")
+	if err := ledger.CopyFile(b.Context(), g.path, copied); err != nil {
+		b.Fatal(err)
+	}
+	store := ledgertest.OpenAt(b, copied)
+	service := &commands.Service{Store: store}
+	type check func(context.Context, *ledger.Store, int64, func(done, total int64)) (audit.Verified, error)
+	for _, next := range []struct {
+		name  string
+		check check
+	}{{"alone", nil}, {"verify", audit.VerifyStore}, {"paced", audit.VerifyPaced}} {
+		b.Run(next.name, func(b *testing.B) {
+			ctx, stop := context.WithCancel(b.Context())
+			ended := make(chan time.Duration, 1)
+			go func() {
+				began := time.Now()
+				if next.check != nil {
+					if v, err := next.check(b.Context(), store, 0, nil); err != nil || len(v.Findings) > 0 {
+						b.Error(err, v.Findings)
+					}
+				} else {
+					time.Sleep(5 * time.Second)
+				}
+				ended <- time.Since(began)
+				stop()
+			}()
+			jobs := 0
+			for ctx.Err() == nil {
+				made, err := service.Enqueue(b.Context(), "cli:bench", commands.Enqueue{Queue: "bench"})
+				if err != nil {
+					b.Fatal(err)
+				}
+				claimed, err := service.Claim(b.Context(), commands.ClaimRequest{Queues: []string{"bench"},
+					Worker: event.Worker{Name: "w", Boot: "boot-w", Host: "h", PID: 7}})
+				if err != nil || len(claimed) != 1 || claimed[0].ID != made[0].ID {
+					b.Fatal(err, claimed)
+				}
+				if _, err := service.Apply(b.Context(), "cli:bench", claimed[0].ID,
+					commands.Succeed{Token: claimed[0].Token}); err != nil {
+					b.Fatal(err)
+				}
+				jobs++
+			}
+			took := <-ended
+			b.ReportMetric(float64(jobs)/took.Seconds(), "jobs/s")
+			b.ReportMetric(took.Seconds(), "s")
+		})
+	}
+}

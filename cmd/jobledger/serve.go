@@ -3,10 +3,12 @@ package main
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"os"
 	"strings"
+	"time"
 
 	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
@@ -17,6 +19,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/page"
 	"jobledger/commands"
 	"jobledger/commands/archive"
+	"jobledger/commands/cron"
 	"jobledger/ledger"
 )
 
@@ -56,6 +59,8 @@ func serveVerb(p *program) cli.Verb {
 			cli.ListFlag("from", "with --behind-proxy: its addresses are in `CIDR`; may be repeated"),
 			&cli.StringFlag{Name: "admin", Usage: "profiles of this process at `HOST:PORT`, for tokens with the " +
 				"scope admin"},
+			&cli.StringFlag{Name: "check-at", Usage: "verify the whole ledger each day at `HH:MM`, local time; off: " +
+				"only when asked to", Value: defaultCheckAt},
 			cli.WholeFlag("rate", "a token may make `N` requests a second, on average", access.PerSecond, 1, 1_000_000,
 				""),
 		},
@@ -104,6 +109,9 @@ func (p *program) serve(c *cli.Context) error {
 	config := p.webConfig(service.Store, archiveFolder(service.Store))
 	config.Access, config.Rate = p.accessPath(c), float64(c.Int("rate"))
 	config.Webhooks = p.webhooksPath(c)
+	if config.CheckAt, err = p.daily(c.String("check-at")); err != nil {
+		return err
+	}
 	if config.ReadOnly = c.IsSet("import"); config.ReadOnly {
 		config.Access, config.Webhooks = "", ""
 		if c.IsSet("peer") {
@@ -187,6 +195,21 @@ func (p *program) listen(c *cli.Context, config *web.Config) (l net.Listener, er
 	return door.ListenTLS(c.Context, address)
 }
 
+// defaultCheckAt is when the whole ledger is verified, unless --check-at says otherwise.
+const defaultCheckAt = "03:00"
+
+// daily is the schedule that --check-at says, in the zone of the program's clock.
+func (p *program) daily(text string) (cron.Schedule, error) {
+	if text == "off" {
+		return cron.Schedule{}, nil
+	}
+	at, err := time.Parse("15:04", text)
+	if err != nil {
+		return cron.Schedule{}, cli.Usagef("--check-at: %q is not a time of day such as 03:00, or off", text)
+	}
+	return cron.Parse(fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour()), p.Now().Location())
+}
+
 // prefixOf is what the flags say of the path of addresses.
 func prefixOf(c *cli.Context, proxy *door.Proxy) (p door.Prefix, err error) {
 	if p.Path, err = door.ParsePrefix(c.String("path-prefix")); err != nil {
@@ -218,6 +241,7 @@ func (p *program) webConfig(store *ledger.Store, dir string) web.Config {
 	config := web.Config{Store: store, Ask: p.ask(store), Tables: p.tables(store), Now: p.Now,
 		Name: cli.DisplayDSN(p.DB), Owner: p.DefaultActor(), Announce: p.announce, Report: p.Message,
 		Also: keeper.Step}
+	config.CheckAt, _ = p.daily(defaultCheckAt)
 	if dir != "" {
 		config.Archived, config.Archive = archive.Ends(store, dir), dir
 	}

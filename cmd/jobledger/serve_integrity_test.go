@@ -90,3 +90,26 @@ func TestIntegrityOfEachCheck(t *testing.T) {
 		})
 	}
 }
+
+// TestIntegrityIsOfNow opens the page by the link of a page about the past. It shows what is so now, and says
+// that; its links lead back to that moment. What is no moment is refused.
+func TestIntegrityIsOfNow(t *testing.T) {
+	t.Parallel()
+	_, get := serveOn(t, importNight(t).Store, atMorning)
+	_, _, page := get("/integrity?at=pos:2159")
+	for _, want := range []string{"This page is always about now", `href="/lanes?at=pos%3A2159"`,
+		"pos 4564 · ", ">/integrity?at=pos%3A4564<"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not have %s", want)
+		}
+	}
+	if strings.Contains(page, "Nothing can be changed there") {
+		t.Error("the page says that it is about the past")
+	}
+	if _, _, page := get("/integrity"); strings.Contains(page, "always about now") {
+		t.Error("without a moment, the page says that it has none")
+	}
+	if status, _, text := get("/integrity?at=nonsense"); status != 400 {
+		t.Errorf("a moment that is none: %d %s", status, text)
+	}
+}

@@ -53,6 +53,9 @@ func (p *program) serveSeveral(c *cli.Context) error {
 		defer listener.Close()
 		config := one.webConfig(service.Store, cli.ArchiveFolder("", service.Store)) // each has its own
 		config.Name, config.Rate, config.Webhooks = name, float64(c.Int("rate")), p.webhooksOf(dsn)
+		if config.CheckAt, err = p.daily(c.String("check-at")); err != nil {
+			return err
+		}
 		config.Announce = func(link string) { p.Message("%s: open within 5 minutes, once: %s", name, link) }
 		servers, listeners = append(servers, web.New(config)), append(listeners, listener)
 		_, port, _ := net.SplitHostPort(listener.Addr().String())

@@ -55,3 +55,20 @@ func SetClaimsPage(t testing.TB, n int) {
 	claimsPage = n
 	t.Cleanup(func() { claimsPage = before })
 }
+
+// VerifyResting is VerifyPaced without the structure of the file, in steps of the given time. It also returns
+// how long the steps took.
+func VerifyResting(ctx context.Context, s *ledger.Store, step time.Duration) (v Verified, took time.Duration,
+	err error) {
+	read := func(ctx context.Context, fn func(*ledger.Tx) error) error {
+		return s.Read(ctx, func(tx *ledger.Tx) error {
+			began := time.Now()
+			defer func() { took += time.Since(began) }()
+			return fn(tx)
+		})
+	}
+	checked := newVerifier(nil, 0)
+	checked.steps = steps{read: read, time: step, events: stepEvents, rests: true}
+	err = checked.run(ctx, func() ([]string, error) { return nil, nil }, nil)
+	return checked.Verified, took, err
+}

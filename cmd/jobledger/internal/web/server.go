@@ -21,6 +21,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/cmd/jobledger/internal/web/work"
 	"jobledger/commands"
+	"jobledger/commands/cron"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 )
@@ -61,6 +62,7 @@ type Config struct {
 	Webhooks    string            // the file with the webhooks; "": there are none
 	Times       Times             // the zero value: DefaultTimes
 	Waiting     int               // how many claims may wait at the same time; 0: work.MaxWaiting
+	CheckAt     cron.Schedule     // when the whole ledger is verified besides; the zero Schedule: never
 
 	// Admin is where the server answers what concerns its process, for tokens with the scope admin; nil:
 	// nowhere. Serve closes it.
@@ -99,7 +101,7 @@ func New(c Config) *Server {
 	if c.Times == (Times{}) {
 		c.Times = DefaultTimes
 	}
-	s := &Server{Config: c, follower: view.NewFollower(), verifier: view.NewVerifier(c.Now)}
+	s := &Server{Config: c, follower: view.NewFollower(), verifier: view.NewVerifier(c.Now, c.CheckAt)}
 	pages := &page.Pages{Tables: c.Tables, Name: c.Name}
 	s.door = door.New(door.Config{Store: c.Store, Now: c.Now, Owner: c.Owner, ReadOnly: c.ReadOnly,
 		Announce: c.Announce, Report: c.Report, ShowProblem: pages.ShowProblem, Hosts: c.Hosts,

@@ -7,6 +7,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/sqltext"
 	"jobledger/cmd/jobledger/internal/web/view"
@@ -21,13 +22,15 @@ type integrityView struct {
 	Checked  string
 	Count    int64
 	Whole    string // how long ago all was checked, and how long that took; "": it was not
+	Daily    string // the time of the day when it is; "": only when it is asked for
 	Checks   []checkView
 	Bad      int // of them, so many have findings
 	Table    *render.Table
 	Events   *render.Table // restores, rebuilds, imports, seals, erasures
-	Mutable  bool
 	Head     string
 	Operates bool
+
+	Elsewhere moment // that the other pages are about, as links lead to them from here
 }
 
 // checkView is a check, and what the last verification says of it.
@@ -65,7 +68,14 @@ func (p *Pages) integrityPage(w http.ResponseWriter, r *http.Request) error {
 	shown := integrityView{Verification: p.Verifier.Last(),
 		Operates: door.CallerOf(r.Context()).Has(door.Operate)}
 	zone := p.Now().Location()
-	err := p.Store.Read(r.Context(), func(tx *ledger.Tx) (err error) {
+	query, err := api.QueryOf(r)
+	if err != nil {
+		return err
+	}
+	err = p.Store.Read(r.Context(), func(tx *ledger.Tx) (err error) {
+		if shown.Elsewhere, err = p.momentOf(r, query, tx); err != nil {
+			return err
+		}
 		if shown.frame, err = p.frameAt(r, url.Values{}, tx, moment{}, "Integrity"); err != nil || shown.Pos == 0 {
 			return err
 		}
@@ -95,7 +105,10 @@ func (p *Pages) integrityPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	if !shown.WholeAt.IsZero() {
 		shown.Whole = fmt.Sprintf("%s, up to pos %d, in %s", render.Age(shown.WholeAt, p.Now()),
-			shown.Verification.Whole, render.Briefly(shown.Took))
+			shown.Verification.Whole, render.Briefly(shown.WholeTook))
+	}
+	if !shown.Next.IsZero() {
+		shown.Daily = shown.Next.In(zone).Format("15:04")
 	}
 	shown.addChecks()
 	if len(shown.Findings) > 0 {

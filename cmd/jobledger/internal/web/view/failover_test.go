@@ -9,6 +9,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
+	"jobledger/commands/cron"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 )
@@ -38,7 +39,7 @@ func viewAfterFailover(t *testing.T, more int) {
 	var totals Totals
 	var moments Moments
 	var now Now
-	verifier := NewVerifier(time.Now)
+	verifier := NewVerifier(time.Now, cron.Schedule{})
 	look := func(totals *Totals, moments *Moments, now *Now) (text string) {
 		t.Helper()
 		err := service.Store.Read(t.Context(), func(tx *ledger.Tx) error {
@@ -76,7 +77,7 @@ func viewAfterFailover(t *testing.T, more int) {
 	do("mail", true)
 	do("mail", false)
 	look(&totals, &moments, &now)
-	verifier.check(t.Context(), service.Store, false)
+	verifier.check(t.Context(), service.Store, onlyNew)
 	if lost := verifier.Last(); lost.Until != 5 || lost.Since != 0 {
 		t.Fatalf("verified: %+v", lost)
 	}
@@ -92,7 +93,7 @@ func viewAfterFailover(t *testing.T, more int) {
 	if got := look(&totals, &moments, &now); got != want {
 		t.Errorf("%d more: got\n%s\nwant\n%s", more, got, want)
 	}
-	verifier.check(t.Context(), service.Store, false)
+	verifier.check(t.Context(), service.Store, onlyNew)
 	got := verifier.Last()
 	if got.Err != nil || len(got.Findings) > 0 || got.Since != 0 || got.Until != totals.pos {
 		t.Errorf("%d more: verified %+v, up to %d", more, got, totals.pos)

@@ -2,10 +2,12 @@ package view
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/seen"
+	"jobledger/commands/cron"
 	"jobledger/ledger"
 	"jobledger/projection/audit"
 )
@@ -20,6 +22,8 @@ const (
 // Verifier verifies what is recorded, as time goes by. It is safe for concurrent use.
 type Verifier struct {
 	Now func() time.Time
+	// Whole is when the whole ledger is verified, slowly; the zero Schedule: only when asked for.
+	Whole cron.Schedule
 
 	mu   sync.Mutex
 	last Verification
@@ -36,9 +40,11 @@ type Verification struct {
 	Err          error // why the last check could not be carried out
 	Running      bool
 
-	Whole   int64     // up to here reached the last check of the whole ledger; 0: there was none
-	WholeAt time.Time // when that was
-	Stopped bool      // an event could not be folded; later ones were not checked
+	Whole     int64     // up to here reached the last check of the whole ledger; 0: there was none
+	WholeAt   time.Time // when that was
+	WholeTook time.Duration
+	Next      time.Time // when the next one is due, by Verifier.Whole; zero: none is
+	Stopped   bool      // an event could not be folded; later ones were not checked
 }
 
 // CheckResult is what the last verification says of one check.
@@ -67,8 +73,8 @@ func (v Verification) Checks() []CheckResult {
 }
 
 // NewVerifier returns a verifier that has not begun.
-func NewVerifier(now func() time.Time) *Verifier {
-	return &Verifier{Now: now, ask: make(chan struct{}, 1)}
+func NewVerifier(now func() time.Time, whole cron.Schedule) *Verifier {
+	return &Verifier{Now: now, Whole: whole, ask: make(chan struct{}, 1)}
 }
 
 // Last returns what was verified.
@@ -86,60 +92,92 @@ func (v *Verifier) AskWhole() {
 	}
 }
 
-// Run verifies until ctx ends: a short ledger whole, of a long one the end, and every minute what is new.
+// extent is what a check is of.
+type extent int
+
+const (
+	onlyNew extent = iota // what is new; at the start a short ledger whole, of a long one the end
+	asked                 // everything, as a user waits for it
+	due                   // everything, slowly
+)
+
+// Run verifies until ctx ends: a short ledger whole, of a long one the end, every minute what is new, and
+// everything when Whole says so.
 func (v *Verifier) Run(ctx context.Context, store *ledger.Store) {
-	ticker := time.NewTicker(verifyEvery)
-	defer ticker.Stop()
-	whole := false
-	for {
-		v.check(ctx, store, whole)
+	next := v.schedule()
+	for what := onlyNew; ; {
+		v.check(ctx, store, what)
+		wait := verifyEvery
+		if !next.IsZero() {
+			wait = min(wait, max(next.Sub(v.Now()), 0))
+		}
+		timer := time.NewTimer(wait)
+		what = onlyNew
 		select {
 		case <-ctx.Done():
+			timer.Stop()
 			return
-		case <-ticker.C:
-			whole = false
+		case <-timer.C:
+			if !next.IsZero() && !v.Now().Before(next) {
+				what, next = due, v.schedule()
+			}
 		case <-v.ask:
-			whole = true
+			timer.Stop()
+			what = asked
 		}
 	}
 }
 
-// check verifies what is new, or everything.
-func (v *Verifier) check(ctx context.Context, store *ledger.Store, whole bool) {
+// schedule returns when the next check of everything is due.
+func (v *Verifier) schedule() time.Time {
+	next := v.Whole.Next(v.Now())
 	v.mu.Lock()
-	v.last.Running = true
-	last, before := v.last, v.end
-	v.mu.Unlock()
-	began := time.Now()
-	var again bool
-	var end seen.End
-	var got audit.Verified
-	err := store.Read(ctx, func(tx *ledger.Tx) error {
-		tail, err := tx.Tail(ctx)
-		if err != nil {
+	defer v.mu.Unlock()
+	v.last.Next = next
+	return next
+}
+
+// begin returns after which event a check of everything, or of what is new since last, begins. again is true
+// where it does not go on from last: also where the ledger is another one than the one whose end that saw.
+func begin(ctx context.Context, store *ledger.Store, last Verification, end seen.End, whole bool) (since,
+	tail int64, again bool, err error) {
+	err = store.Read(ctx, func(tx *ledger.Tx) error {
+		if tail, err = tx.Tail(ctx); err != nil {
 			return err
 		}
-		holds, err := before.Holds(ctx, tx, tail)
-		if err != nil {
-			return err
-		}
-		again = last.At.IsZero() || !holds // from the beginning, as another ledger took its place
+		holds, err := end.Holds(ctx, tx, tail)
+		again = whole || last.At.IsZero() || !holds
 		switch {
-		case whole || again && tail <= verifyWhole:
-			got, err = audit.Verify(ctx, tx, nil)
-		case again:
-			got, err = audit.VerifySince(ctx, tx, tail-verifyLast, nil)
-		case tail == last.Until:
-			got = audit.Verified{Since: tail, Until: tail}
-		default:
-			got, err = audit.VerifySince(ctx, tx, last.Until, nil)
-		}
-		if err == nil {
-			end = seen.End{}
-			err = end.Move(ctx, tx, got.Until)
+		case !again:
+			since = last.Until
+		case !whole && tail > verifyWhole:
+			since = tail - verifyLast
 		}
 		return err
 	})
+	return since, tail, again, err
+}
+
+// check verifies what is new, or everything. It reads in steps, so that no snapshot is open for long.
+func (v *Verifier) check(ctx context.Context, store *ledger.Store, what extent) {
+	v.mu.Lock()
+	v.last.Running = true
+	last, end := v.last, v.end
+	v.mu.Unlock()
+	began := time.Now()
+	since, tail, again, err := begin(ctx, store, last, end, what != onlyNew)
+	verify := audit.VerifyStore
+	if what == due {
+		verify = audit.VerifyPaced
+	}
+	got := audit.Verified{Since: since, Until: since}
+	if err == nil && (again || since < tail) {
+		got, err = verify(ctx, store, since, nil)
+	}
+	if err == nil {
+		end = seen.End{}
+		err = store.Read(ctx, func(tx *ledger.Tx) error { return end.Move(ctx, tx, got.Until) })
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.last.Running = false
@@ -149,14 +187,18 @@ func (v *Verifier) check(ctx context.Context, store *ledger.Store, whole bool) {
 	if v.last.Err = err; err != nil {
 		return
 	}
-	if v.end = end; again || whole {
+	if v.end = end; again {
 		v.last.Since, v.last.Findings, v.last.Took = got.Since, nil, time.Since(began)
 		v.last.Stopped = false
 	}
-	if got.Since == 0 && (last.At.IsZero() || whole) {
-		v.last.Whole, v.last.WholeAt = got.Until, v.Now()
+	if again && since == 0 {
+		v.last.Whole, v.last.WholeAt, v.last.WholeTook = got.Until, v.Now(), v.last.Took
 	}
 	v.last.Stopped = v.last.Stopped || got.Stopped
 	v.last.Until, v.last.At = got.Until, v.Now()
-	v.last.Findings = append(v.last.Findings, got.Findings...)
+	for _, f := range got.Findings {
+		if !slices.Contains(v.last.Findings, f) { // each check looks at the guards
+			v.last.Findings = append(v.last.Findings, f)
+		}
+	}
 }
