@@ -240,6 +240,7 @@ var (
 		shown string
 	}{
 		{regexp.MustCompile(`\b[0-9a-f]{64}\b`), "SHA256"},
+		{regexp.MustCompile(`"(id|ledger)":"[0-9a-f]{32}"`), `"$1":"LEDGER"`},
 		{regexp.MustCompile(`"salt":"[^"]*"`), `"salt":"SALT"`},
 		{regexp.MustCompile(`ETag: W/"[0-9a-f]{24}"`), `ETag: W/"DIGEST"`},
 		{regexp.MustCompile(`ETag: "(\d+)\.[0-9a-f]{16}`), `ETag: "$1.DIGEST`},

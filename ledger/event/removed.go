@@ -1,5 +1,13 @@
 package event
 
+import (
+	"encoding/hex"
+	"strings"
+)
+
+// ledgerIDBytes is how many bytes the id of a ledger has.
+const ledgerIDBytes = 16
+
 // Removed: jobs that had ended left the ledger's database with all their events, which are in segment files.
 // Or the payloads and results of one of them, which had stayed, were erased.
 type Removed struct {
@@ -11,8 +19,9 @@ type Removed struct {
 	Keys      int64 // of the jobs' keys, those that stay theirs for ever
 	More      bool  // there were more jobs to remove
 	Reason    string
-	Kept      int64 // payloads and results of these jobs that stay, where erase reaches them
-	Erased    JobID // in place of jobs that leave: one that had left; Bodies and BodyBytes are what was erased
+	Kept      int64  // payloads and results of these jobs that stay, where erase reaches them
+	Erased    JobID  // in place of jobs that leave: one that had left; Bodies and BodyBytes are what was erased
+	Ledger    string // the id of the ledger, where its first event left; 32 digits in hex
 }
 
 // Kind returns KindRemoved.
@@ -30,6 +39,7 @@ func (b *Removed) fields(f *fields) {
 	f.sparse = true
 	f.int64("kept", &b.Kept)
 	f.text("erased", (*string)(&b.Erased))
+	f.text("ledger", &b.Ledger)
 }
 
 // removed checks the body of a removed event.
@@ -51,4 +61,8 @@ func (s *validator) removed(b *Removed) {
 	}
 	s.between("bytes", b.BodyBytes, 0, 1<<53)
 	s.between("keys", b.Keys, 0, b.Jobs)
+	if id, err := hex.DecodeString(b.Ledger); b.Ledger != "" && (err != nil || len(id) != ledgerIDBytes ||
+		strings.ToLower(b.Ledger) != b.Ledger) {
+		s.fail("ledger", b.Ledger)
+	}
 }

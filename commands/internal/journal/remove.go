@@ -31,6 +31,14 @@ func Remove(ctx context.Context, tx *ledger.Tx, actor string, r past.Rules, ns [
 	if err := past.RemoveRows(tx, ns); err != nil {
 		return nil, done, err
 	}
+	var id string // while the ledger has its first event, of which it is
+	_, before, err := tx.EventAt(ctx, 1)
+	if err == nil && before {
+		id, err = projection.LedgerID(ctx, tx)
+	}
+	if err != nil {
+		return nil, done, err
+	}
 	gone, err := tx.RemoveJobs(ctx, ns, r.KeepBodies)
 	if err != nil {
 		return nil, done, err
@@ -41,6 +49,11 @@ func Remove(ctx context.Context, tx *ledger.Tx, actor string, r past.Rules, ns [
 	}
 	done = event.Removed{Hi: max(r.Hi, horizon), Jobs: int64(len(ns)), Events: gone.Events, Bodies: gone.Bodies,
 		BodyBytes: gone.BodyBytes, Kept: gone.Kept, Keys: keys, More: more, Reason: reason}
+	if _, after, err := tx.EventAt(ctx, 1); err != nil {
+		return nil, done, err
+	} else if !after {
+		done.Ledger = id
+	}
 	_, err = Record(ctx, tx, Fact{Actor: actor, Body: &done})
 	return ids, done, err
 }

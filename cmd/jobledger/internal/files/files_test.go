@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
+	"jobledger/projection"
 	"jobledger/projection/audit"
 )
 
@@ -152,6 +154,27 @@ func TestBackupThenRestore(t *testing.T) {
 		t.Errorf("the kept ledger holds %s", got)
 	}
 	wantFiles(t, path, "jobs.db", filepath.Base(restored.Kept))
+	is, was := identity(t, path), identity(t, backup)
+	if is.ID != was.ID || is.ID == "" || was.Restores != 0 || is.Restores != 1 {
+		t.Errorf("restored, the ledger is %+v; the backup is %+v", is, was)
+	}
+}
+
+func identity(t *testing.T, path string) (is projection.Identity) {
+	t.Helper()
+	store, err := ledger.OpenExisting(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	err = store.Read(t.Context(), func(tx *ledger.Tx) (err error) {
+		is, err = projection.IdentityOf(t.Context(), tx, math.MaxInt64)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return is
 }
 
 func TestRestoreIntoAFreePath(t *testing.T) {

@@ -209,11 +209,25 @@ func TestStreamFilters(t *testing.T) {
 func TestStreamResets(t *testing.T) {
 	s := serve(t, "127.0.0.1:0")
 	cookie, _ := s.login()
+	var is struct{ ID string }
+	_, text := s.do("GET", "/api/v1/ledger", nil, "Cookie", cookie)
+	if err := json.Unmarshal([]byte(text), &is); err != nil {
+		t.Fatal(err)
+	}
 	for id, want := range map[string]string{"2": "reset", "1.00000000": "reset", "0.12345678": "reset",
 		"1": "hello", "0": "hello"} {
 		r := s.openStream("/api/v1/events/stream", "Cookie", cookie, "Last-Event-ID", id)
-		if m := r.next(); m.event != want {
+		m := r.next()
+		if m.event != want {
 			t.Errorf("after %s: %+v, want %s", id, m, want)
+		}
+		var begins struct {
+			Ledger   string
+			Restores *int
+		}
+		if err := json.Unmarshal([]byte(m.data), &begins); err != nil || begins.Ledger != is.ID ||
+			begins.Restores == nil || *begins.Restores != 0 || len(is.ID) != 32 {
+			t.Errorf("after %s: %+v; the ledger is %s", id, m, is.ID)
 		}
 		r.end()
 	}

@@ -10,12 +10,14 @@ import (
 
 	"jobledger/cmd/jobledger/internal/buildinfo"
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/commands"
 	"jobledger/commands/remote/wire"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection"
 )
 
 // LedgerParams are the parameters of what the ledger is.
@@ -29,7 +31,7 @@ func (a *API) ledger(w http.ResponseWriter, r *http.Request) error {
 	}
 	var tail, pos int64
 	var last *string
-	restores := 0
+	var is projection.Identity
 	err = a.Store.Read(r.Context(), func(tx *ledger.Tx) (err error) {
 		if tail, err = tx.Tail(r.Context()); err != nil {
 			return err
@@ -44,14 +46,8 @@ func (a *API) ledger(w http.ResponseWriter, r *http.Request) error {
 		}
 		at := event.FormatTime(e.At)
 		last = &at
-		f := ledger.Filter{Kinds: []event.Kind{event.KindRestored}, Until: pos}
-		for _, err := range tx.Events(r.Context(), f) {
-			if err != nil {
-				return err
-			}
-			restores++
-		}
-		return nil
+		is, err = projection.IdentityOf(r.Context(), tx, pos)
+		return err
 	})
 	if err != nil {
 		return err
@@ -61,9 +57,10 @@ func (a *API) ledger(w http.ResponseWriter, r *http.Request) error {
 		engine = "postgres"
 	}
 	return sendJSON(w, tail, map[string]any{"engine": engine, "schema": a.Store.SchemaVersion(), "pos": pos,
-		"last_event_at": last, "restores": restores, "verified": verifiedJSON(a.Verifier.Last()),
-		"now":     event.FormatTime(a.Now()),
-		"version": buildinfo.Read().Version, "limits": map[string]int{"payload_bytes": commands.MaxPayload,
+		"id": render.TextOrNull(is.ID), "last_event_at": last, "restores": is.Restores, "erasures": is.Erasures,
+		"verified": verifiedJSON(a.Verifier.Last()),
+		"now":      event.FormatTime(a.Now()),
+		"version":  buildinfo.Read().Version, "limits": map[string]int{"payload_bytes": commands.MaxPayload,
 			"answer_bytes": door.MaxAnswer, "page": maxLimit, "page_default": DefaultLimit,
 			"wait_seconds": int(wire.MaxWait.Seconds())}})
 }

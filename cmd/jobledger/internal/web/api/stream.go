@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,11 +13,13 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/seen"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection"
 )
 
 // Times of a stream.
@@ -37,6 +40,7 @@ type stream struct {
 	end    seen.End // of the ledger when the stream began
 	resets int      // of the follower, which pos is after
 	pos    int64    // everything up to it was sent
+	is     projection.Identity
 	data   func(view.Sent) ([]byte, error)
 }
 
@@ -121,6 +125,9 @@ func (o *stream) begin(ctx context.Context, r *http.Request) (first string, err 
 			o.end = seen.End{}
 			err = o.end.Move(ctx, tx, tail)
 		}
+		if err == nil {
+			o.is, err = projection.IdentityOf(ctx, tx, tail)
+		}
 		if err != nil {
 			return err
 		}
@@ -156,7 +163,11 @@ var errClient = errors.New("web: the client of a stream has gone")
 
 // run sends events until the client goes, its credential ends, or the server does.
 func (o *stream) run(r *http.Request, first string) error {
-	if err := o.send("retry: 2000\n" + beginning(first, o.pos)); err != nil {
+	text, err := o.beginning(first)
+	if err == nil {
+		err = o.send("retry: 2000\n" + text)
+	}
+	if err != nil {
 		return err
 	}
 	ticker := time.NewTicker(StreamKeepalive)
@@ -191,9 +202,11 @@ func (o *stream) run(r *http.Request, first string) error {
 	}
 }
 
-// beginning is a message that says after which position others follow.
-func beginning(name string, pos int64) string {
-	return fmt.Sprintf("event: %s\ndata: {\"pos\":%d}\n\n", name, pos)
+// beginning is a message that says of which ledger the others are, and after which position they follow.
+func (o *stream) beginning(name string) (string, error) {
+	data, err := json.Marshal(map[string]any{"pos": o.pos, "ledger": render.TextOrNull(o.is.ID),
+		"restores": o.is.Restores})
+	return fmt.Sprintf("event: %s\ndata: %s\n\n", name, data), err
 }
 
 // next returns the messages of the next events, and moves pos past them. more is closed when there are
@@ -202,7 +215,14 @@ func (o *stream) next(ctx context.Context) (text string, more <-chan struct{}, e
 	events, held, last, more := o.Follower.After(o.pos)
 	if n, pos := o.Follower.Resets(); n != o.resets {
 		o.resets, o.pos = n, pos
-		return beginning("reset", pos), nil, nil
+		err := o.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
+			o.is, err = projection.IdentityOf(ctx, tx, pos)
+			return err
+		})
+		if err == nil {
+			text, err = o.beginning("reset")
+		}
+		return text, nil, err
 	}
 	if !held || !o.kept && len(events) > 0 {
 		f := o.filter
