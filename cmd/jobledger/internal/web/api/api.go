@@ -62,10 +62,10 @@ func New(c Config) *API {
 func (a *API) Routes() []door.Route {
 	return append([]door.Route{
 		{Pattern: "GET /metrics", Needs: door.Metrics, Handle: a.serveMetrics},
-		{Pattern: "GET " + Root + "/openapi.json", Needs: door.Read, Handle: a.openAPI},
+		{Pattern: "GET " + Root + "/openapi.json", Needs: door.Read, Queues: true, Handle: a.openAPI},
 		{Pattern: "GET " + Root + "/events/stream", Needs: door.Read, Streams: true, Queues: true,
 			Handle: a.streamEvents},
-		{Pattern: "GET " + Root + "/ledger", Needs: door.Read, Handle: a.ledger},
+		{Pattern: "GET " + Root + "/ledger", Needs: door.Read, Queues: true, Handle: a.ledger},
 		{Pattern: "GET " + Root + "/queues/{queue}", Needs: door.Read, Queues: true, Handle: a.queue},
 		{Pattern: "GET " + Root + "/events/{pos}", Needs: door.Read, Queues: true, Handle: a.event},
 		{Pattern: "GET " + Root + "/attempts", Needs: door.Read, Queues: true, Handle: a.attempts},

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -56,12 +57,24 @@ func (a *API) asked(ctx context.Context, tx *ledger.Tx, query url.Values) (m pro
 // Span returns the window that query names, whose parameters were checked. Without to it ends at the moment
 // at, or now; without from and to, where the last claim ended long before that, soon after it. Without from
 // it begins six hours before its end. With at it ends at that moment at the latest; one that begins later is
-// moved so that it ends there.
+// moved so that it ends there. For a caller that is for some queues, nothing of the window depends on what
+// happened in others: it does not end after the last claim, and a position is that of an event of the queue.
 func (a *API) Span(ctx context.Context, tx *ledger.Tx, query url.Values) (s history.Span, err error) {
 	if err := checkQueue(query); err != nil {
 		return s, err
 	}
 	s.Queue, s.Worker = query.Get("queue"), query.Get("worker")
+	if c := door.CallerOf(ctx); !c.AllQueues() {
+		s.Own = true
+		if err := a.ownPositions(ctx, tx, query); err != nil {
+			return s, err
+		}
+		defer func() {
+			if errors.Is(err, projection.ErrArchived) { // its text has a position for a time
+				err = door.Refusal(http.StatusNotFound, "archived", "the window begins in what is in the archive")
+			}
+		}()
+	}
 	if px := query.Get("px"); px != "" {
 		if s.Columns, err = strconv.Atoi(px); err != nil || s.Columns < 1 || s.Columns > maxColumns {
 			return s, door.Refusal(http.StatusBadRequest, "usage",
@@ -81,7 +94,7 @@ func (a *API) Span(ctx context.Context, tx *ledger.Tx, query url.Values) (s hist
 		}
 		s.To, err = a.Moment(ctx, tx, "to", "now")
 	}
-	if err == nil && query.Get("to") == "" && query.Get("from") == "" {
+	if err == nil && query.Get("to") == "" && query.Get("from") == "" && !s.Own {
 		s.To, err = lastClaims(ctx, tx, s.To)
 	}
 	if err != nil {
@@ -99,6 +112,40 @@ func (a *API) Span(ctx context.Context, tx *ledger.Tx, query url.Values) (s hist
 		err = door.Refusal(http.StatusBadRequest, "usage", "from is before to")
 	}
 	return s, err
+}
+
+// ownPositions returns an error unless each position in query is that of an event of its queue: the answer
+// has the time of it.
+func (a *API) ownPositions(ctx context.Context, tx *ledger.Tx, query url.Values) error {
+	for _, name := range []string{"at", "from", "to"} {
+		when, err := cli.ParseWhen(name, query.Get(name), a.Now())
+		if query.Get(name) == "" || err != nil || !when.ByPos { // an error is that of who reads it
+			continue
+		}
+		found := false
+		own := ledger.Filter{Queue: query.Get("queue"), After: when.Pos - 1, Until: when.Pos, Limit: 1}
+		if when.Pos > 0 {
+			for _, err := range tx.Events(ctx, own) {
+				if err != nil {
+					return err
+				}
+				found = true
+			}
+		}
+		if !found {
+			return cli.Exitf(cli.ExitNothing, "there is no event at pos %d", when.Pos)
+		}
+	}
+	return nil
+}
+
+// namedPos is the position that an answer about s has. The one at the end of a window of the past would say
+// how much had happened in all queues by then.
+func namedPos(ctx context.Context, tx *ledger.Tx, s history.Span) (int64, error) {
+	if s.Own {
+		return tx.Tail(ctx)
+	}
+	return s.To.Pos, nil
 }
 
 // before is s, which ends at the moment at the latest.
@@ -136,6 +183,9 @@ func (a *API) lanes(w http.ResponseWriter, r *http.Request) error {
 	if err == nil {
 		err = CheckParams(query, LaneParams)
 	}
+	if err == nil {
+		err = a.Within(r, query)
+	}
 	if err != nil {
 		return err
 	}
@@ -146,6 +196,9 @@ func (a *API) lanes(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		lanes, err = history.ReadLanes(r.Context(), tx, s)
+		if err == nil {
+			lanes.Pos, err = namedPos(r.Context(), tx, s)
+		}
 		if err == nil && s.Columns == 0 && lanes.Claims > maxClaims {
 			err = door.Refusal(http.StatusRequestEntityTooLarge, "too_large",
 				fmt.Sprintf("more than %s: give px, the width of the picture, or a shorter window",

@@ -15,12 +15,13 @@ import (
 // pictureRoutes are the resources for pictures.
 func (a *API) pictureRoutes() []door.Route {
 	return []door.Route{
-		{Pattern: "GET " + Root + "/lanes", Needs: door.Read, Long: true, Handle: a.lanes},
+		{Pattern: "GET " + Root + "/lanes", Needs: door.Read, Long: true, Queues: true, Handle: a.lanes},
 		{Pattern: "GET " + Root + "/moments", Needs: door.Read, Handle: a.moments},
-		{Pattern: "GET " + Root + "/series", Needs: door.Read, Long: true,
+		{Pattern: "GET " + Root + "/series", Needs: door.Read, Long: true, Queues: true,
 			Handle: a.spanned(SeriesParams, readSeries)},
-		{Pattern: "GET " + Root + "/depth", Needs: door.Read, Long: true, Handle: a.depth},
-		{Pattern: "GET " + Root + "/failures", Needs: door.Read, Handle: a.spanned(FailureParams, readFailures)},
+		{Pattern: "GET " + Root + "/depth", Needs: door.Read, Long: true, Queues: true, Handle: a.depth},
+		{Pattern: "GET " + Root + "/failures", Needs: door.Read, Queues: true,
+			Handle: a.spanned(FailureParams, readFailures)},
 		{Pattern: "GET " + Root + "/diff", Needs: door.Read, Handle: a.spanned(DiffParams, readDiff)},
 		{Pattern: "GET " + Root + "/integrity", Needs: door.Read, Handle: a.integrity},
 		{Pattern: "POST " + Root + "/integrity/checks", Needs: door.Read | door.Operate, Handle: a.checkAll},
@@ -29,7 +30,8 @@ func (a *API) pictureRoutes() []door.Route {
 	}
 }
 
-// spanned answers with what read returns of the window that the query names, which has only params.
+// spanned answers with what read returns of the window that the query names, which has only params. Of a
+// caller that is for some queues the window is that of one queue.
 func (a *API) spanned(params []string,
 	read func(r *http.Request, tx *ledger.Tx, s history.Span) (any, error)) (
 	handle func(http.ResponseWriter, *http.Request) error) {
@@ -37,6 +39,9 @@ func (a *API) spanned(params []string,
 		query, err := QueryOf(r)
 		if err == nil {
 			err = CheckParams(query, params)
+		}
+		if err == nil {
+			err = a.Within(r, query)
 		}
 		if err != nil {
 			return err
@@ -48,8 +53,10 @@ func (a *API) spanned(params []string,
 			if err != nil {
 				return err
 			}
-			pos = s.To.Pos
-			out, err = read(r, tx, s)
+			if out, err = read(r, tx, s); err != nil {
+				return err
+			}
+			pos, err = namedPos(r.Context(), tx, s)
 			return err
 		})
 		if err != nil {
@@ -76,7 +83,11 @@ func (a *API) depth(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return a.spanned(DepthParams, func(r *http.Request, tx *ledger.Tx, s history.Span) (any, error) {
-		return history.ReadDepth(r.Context(), tx, s)
+		d, err := history.ReadDepth(r.Context(), tx, s)
+		if err == nil {
+			d.Pos, err = namedPos(r.Context(), tx, s)
+		}
+		return d, err
 	})(w, r)
 }
 

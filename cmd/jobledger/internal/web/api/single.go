@@ -23,11 +23,18 @@ import (
 // LedgerParams are the parameters of what the ledger is.
 var LedgerParams = []string{"at"}
 
-// ledger sends what the ledger is, up to where it was verified, and what requests may ask for.
+// ledger sends what the ledger is, up to where it was verified, and what requests may ask for. A caller that
+// is for some queues does not get when the last event was, erasures and findings: these can be of other
+// queues. Nor does it get how many events there were at a moment of the past.
 func (a *API) ledger(w http.ResponseWriter, r *http.Request) error {
 	query, err := ReadParams(r, LedgerParams)
 	if err != nil {
 		return err
+	}
+	all := door.CallerOf(r.Context()).AllQueues()
+	if !all && query.Has("at") {
+		return door.Refusal(http.StatusForbidden, "forbidden",
+			"the token is for some queues only, and gets what the ledger is now: without the parameter at")
 	}
 	var tail, pos int64
 	var last *string
@@ -56,13 +63,19 @@ func (a *API) ledger(w http.ResponseWriter, r *http.Request) error {
 	if ledger.IsServerAddress(a.Store.Path()) {
 		engine = "postgres"
 	}
-	return sendJSON(w, tail, map[string]any{"engine": engine, "schema": a.Store.SchemaVersion(), "pos": pos,
+	verified := verifiedJSON(a.Verifier.Last())
+	out := map[string]any{"engine": engine, "schema": a.Store.SchemaVersion(), "pos": pos,
 		"id": render.TextOrNull(is.ID), "last_event_at": last, "restores": is.Restores, "erasures": is.Erasures,
-		"verified": verifiedJSON(a.Verifier.Last()),
-		"now":      event.FormatTime(a.Now()),
-		"version":  buildinfo.Read().Version, "limits": map[string]int{"payload_bytes": commands.MaxPayload,
+		"verified": verified, "now": event.FormatTime(a.Now()),
+		"version": buildinfo.Read().Version, "limits": map[string]int{"payload_bytes": commands.MaxPayload,
 			"answer_bytes": door.MaxAnswer, "page": maxLimit, "page_default": DefaultLimit,
-			"wait_seconds": int(wire.MaxWait.Seconds())}})
+			"wait_seconds": int(wire.MaxWait.Seconds())}}
+	if !all {
+		delete(out, "last_event_at")
+		delete(out, "erasures")
+		delete(verified, "findings")
+	}
+	return sendJSON(w, tail, out)
 }
 
 // queue sends the line of one queue that the verb status prints.

@@ -23,6 +23,9 @@ type Span struct {
 	Queue    string // "": all
 	Worker   string // its name, or the boot of a process; "": all
 	Columns  int    // of the picture: claims shorter than one are joined; 0: none is
+	// Own is that only what the jobs of Queue say counts: nothing that their workers did elsewhere, and not
+	// when they fell silent, which other jobs say too.
+	Own bool
 }
 
 // length is how long the window is, at least a millisecond.
@@ -166,9 +169,12 @@ func (l *Lanes) addWorkers(ctx context.Context, tx *ledger.Tx, s Span, rows map[
 	for _, a := range l.All {
 		note(a.Worker)
 	}
-	lost, err := status.LostWorkers(ctx, tx, s.From, s.To)
-	if err != nil {
-		return err
+	var lost []status.LostWorker
+	if !s.Own {
+		var err error
+		if lost, err = status.LostWorkers(ctx, tx, s.From, s.To); err != nil {
+			return err
+		}
 	}
 	if s.Queue != "" || s.Worker != "" {
 		lost = slices.DeleteFunc(lost, func(w status.LostWorker) bool { return !seen[w.Boot] })
@@ -188,7 +194,7 @@ func (l *Lanes) addWorkers(ctx context.Context, tx *ledger.Tx, s Span, rows map[
 			return err
 		}
 		row, ok := rows[[2]string{e.Worker.Host, e.Worker.Name}]
-		if !ok {
+		if !ok || s.Own && !seen[e.Worker.Boot] {
 			continue
 		}
 		lane := &l.Lanes[row]
