@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,16 @@ type lanesAnswer struct {
 	Outcomes []string
 	Sign     [][2]int64
 	Lease    [][2]int64
+	Acts     []struct {
+		At, Pos                 int64
+		By, Kind, Words, Reason string
+		Count                   int
+	}
+	Deploys []struct {
+		At, Until int64
+		From, To  string
+		Workers   []string
+	}
 }
 
 func readLanes(t *testing.T, get func(string) string, query string) (l lanesAnswer) {
@@ -95,6 +106,43 @@ func TestOwnersHaveShapes(t *testing.T) {
 			if !strings.Contains(found, part) {
 				t.Errorf("job %s: the shape of %s has no %s: %s", c.job, c.kind, part, found)
 			}
+		}
+	}
+}
+
+// TestLanesHaveWhatOperatorsDid compares the acts of lanes with the events, and the new versions with the
+// starts of workers, also where those of before started before the window.
+func TestLanesHaveWhatOperatorsDid(t *testing.T) {
+	ledgertest.OfSQLite(t) // its statements are those of SQLite
+	t.Parallel()
+	s, get := serveNight(t)
+	l := readLanes(t, get, nightWindow)
+	var words []string
+	for _, a := range l.Acts {
+		words = append(words, a.Words)
+		want := fmt.Sprintf("%s|%s|%d", a.By, a.Kind, a.Count)
+		got := strings.TrimSpace(queried(t, s.Store.DSN(), fmt.Sprintf("SELECT actor || '|' || kind || '|' || "+
+			"(SELECT count(*) FROM history o WHERE o.kind = h.kind AND o.actor = h.actor AND o.pos <= h.pos) "+
+			"FROM history h WHERE pos = %d", a.Pos)))
+		if got != want || a.Reason == "" || a.At <= 0 {
+			t.Errorf("act at %d: %s because of %q, the events say %s", a.Pos, want, a.Reason, got)
+		}
+	}
+	want := []string{"paused mail", "resumed mail", "retried 54 jobs", "cancelled 33 jobs",
+		"erased a job"}
+	if !slices.Equal(words, want) {
+		t.Errorf("operators did %q, want %q", words, want)
+	}
+	if acts := readLanes(t, get, nightWindow+"&queue=render").Acts; len(acts) != 2 || acts[0].Count != 33 {
+		t.Errorf("in queue render operators did %+v, want 33 jobs cancelled and one erased", acts)
+	}
+	if len(l.Deploys) != 0 {
+		t.Errorf("there is a new version in a window without any: %+v", l.Deploys)
+	}
+	for _, from := range []string{"2026-03-14T21:30:00Z", "2026-03-14T22:50:00Z"} {
+		d := readLanes(t, get, "from="+from+"&to=2026-03-14T23:30:00Z").Deploys
+		if len(d) != 1 || d[0].From != "v1" || d[0].To != "v2" || len(d[0].Workers) < 3 || d[0].Until < d[0].At {
+			t.Errorf("new versions from %s on: %+v, want v1 to v2 of several workers", from, d)
 		}
 	}
 }

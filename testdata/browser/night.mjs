@@ -8,7 +8,7 @@ export async function night({page, open, origin, findings, facts, task}) {
   const drawn = JSON.parse(await canvas.getAttribute('data-drawn'));
   facts.drawn = drawn;
   // Each must be in the picture, and all of it on one screen.
-  for (const [what, n] of Object.entries({failed: 200, reclaimed: 4, refused: 1, silent: 2, pauses: 1, arrows: 3})) {
+  for (const [what, n] of Object.entries({failed: 200, reclaimed: 4, refused: 1, silent: 2, pauses: 1, arrows: 3, acts: 5, named: 5})) {
     if (!(drawn[what] >= n)) findings.push(`night: ${drawn[what]} ${what} in the picture, want at least ${n}`);
   }
   // How a claim ended is seen without its color.
@@ -38,6 +38,7 @@ export async function night({page, open, origin, findings, facts, task}) {
   await page.keyboard.press('Escape');
   if (task.night.picture) {
     await page.evaluate(() => document.activeElement.blur());
+    await page.locator('canvas[data-drawn*=wait_p99]').waitFor();
     await page.screenshot({path: task.night.picture, animations: 'disabled',
       clip: {x: 0, y: 0, width: 1280, height: Math.min(900, Math.ceil(box.y + box.height + 60))}});
   }
@@ -64,11 +65,12 @@ async function stretches({page, canvas, findings}) {
     }
     findings.push(`night: ${what}: ${await canvas.getAttribute('data-drawn')}`);
   };
-  await until('no depth', ({depth}) => depth > 50);
+  await until('not what waited, how long, and what failed',
+    (d) => d.waiting > 50 && d.wait_p99 > 1100 && d.failed_or_lost > 10);
   const box = await canvas.boundingBox();
   await page.mouse.move(box.x + 400, box.y + 100);
   const text = await page.locator('#cross').getAttribute('data-text');
-  if (!/^\d\d:\d\d:\d\d · \d+ waiting/.test(text)) findings.push(`night: under the pointer: ${text}`);
+  if (!/^\d\d:\d\d:\d\d · \d+ waiting · wait p99 \d+ (ms|s|min)/.test(text)) findings.push(`night: under the pointer: ${text}`);
   await page.keyboard.down('Shift');
   await page.mouse.down();
   await page.mouse.move(box.x + 700, box.y + 100, {steps: 4});
@@ -87,6 +89,15 @@ async function stretches({page, canvas, findings}) {
   for (const key of ['ArrowRight', 's', 'ArrowRight', 'ArrowRight', 's']) await page.keyboard.press(key);
   if (await links.count() !== 3) findings.push('night: s does not select');
   await page.keyboard.press('Escape');
+  // What operators did, and a new version before the night.
+  for (const words of ['paused mail', 'resumed mail', 'retried 54 jobs', 'cancelled 33 jobs']) {
+    await page.keyboard.press('o');
+    const said = await page.locator('#said').innerText();
+    if (!said.includes(`cli:ada@desk: ${words}`) || await page.locator('#said a').count() !== 1) {
+      findings.push(`night: o leads to: ${said}, want ${words}`);
+    }
+  }
+  await page.keyboard.press('Escape');
   // A day of which the night is a small part.
   const before = page.url();
   const day = new URL(before);
@@ -95,6 +106,7 @@ async function stretches({page, canvas, findings}) {
   await until('not drawn', ({bars}) => bars > 0); // a canvas that is hidden cannot have the focus
   await canvas.focus();
   const whole = (await drawn()).bars;
+  if ((await drawn()).deploys !== 1) findings.push(`night: ${(await drawn()).deploys} new versions on the day, want 1`);
   await page.keyboard.press('c');
   await until('idle time is not cut short', ({cuts}) => cuts > 0);
   if ((await drawn()).bars !== whole) findings.push(`night: ${whole} bars, and cut short ${(await drawn()).bars}`);

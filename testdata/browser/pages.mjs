@@ -172,6 +172,7 @@ if (task.pictures) {
     const p = await c.newPage();
     for (const path of task.pages) {
       await open(p, path);
+      if (await p.locator('canvas[data-lanes]').count()) await p.locator('canvas[data-drawn*=wait_p99]').waitFor();
       const file = (path.replaceAll(/[^a-z0-9]+/gi, '-').slice(0, 60) || '-') + '.' + name + '.png';
       await p.screenshot({path: `${task.pictures}/${file}`});
     }

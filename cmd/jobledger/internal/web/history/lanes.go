@@ -40,26 +40,28 @@ func (s Span) millis(t time.Time) int64 {
 // The claims are in columns, one number for each bar; a bar is one claim, or several short ones next to each
 // other that ended well, and in strips any that ended in the same way.
 type Lanes struct {
-	Pos    int64      `json:"pos"` // of the last event that counts
-	From   time.Time  `json:"from"`
-	To     time.Time  `json:"to"`
-	Claims int        `json:"claims"`
-	Joined int        `json:"joined"` // claims that are no bar of their own
-	Strips bool       `json:"strips"` // short claims that ended badly are joined too
-	Lanes  []Lane     `json:"lanes"`
-	Row    []int      `json:"row"` // index in Lanes
-	Slot   []int      `json:"slot"`
-	Start  []int64    `json:"start"`
-	End    []int64    `json:"end"`
-	How    []int      `json:"how"`   // index in Outcomes
-	Count  []int      `json:"count"` // claims
-	Event  []int64    `json:"event"` // pos of the first one's event claimed
-	Sign   [][2]int64 `json:"sign"`  // bar, and the last sign of life of a claim that was taken back or is open
-	Lease  [][2]int64 `json:"lease"` // bar, and when the lease of a claim that was taken back had ended
-	Gone   [][2]int   `json:"gone"`  // bar that was taken back, and the next bar of its job
-	Marks  []Mark     `json:"marks"`
-	Pauses []Pause    `json:"pauses"`
-	Hows   []string   `json:"outcomes"`
+	Pos     int64      `json:"pos"` // of the last event that counts
+	From    time.Time  `json:"from"`
+	To      time.Time  `json:"to"`
+	Claims  int        `json:"claims"`
+	Joined  int        `json:"joined"` // claims that are no bar of their own
+	Strips  bool       `json:"strips"` // short claims that ended badly are joined too
+	Lanes   []Lane     `json:"lanes"`
+	Row     []int      `json:"row"` // index in Lanes
+	Slot    []int      `json:"slot"`
+	Start   []int64    `json:"start"`
+	End     []int64    `json:"end"`
+	How     []int      `json:"how"`   // index in Outcomes
+	Count   []int      `json:"count"` // claims
+	Event   []int64    `json:"event"` // pos of the first one's event claimed
+	Sign    [][2]int64 `json:"sign"`  // bar, and the last sign of life of a claim that was taken back or is open
+	Lease   [][2]int64 `json:"lease"` // bar, and when the lease of a claim that was taken back had ended
+	Gone    [][2]int   `json:"gone"`  // bar that was taken back, and the next bar of its job
+	Marks   []Mark     `json:"marks"`
+	Pauses  []Pause    `json:"pauses"`
+	Acts    []Act      `json:"acts"`
+	Deploys []Deploy   `json:"deploys"`
+	Hows    []string   `json:"outcomes"`
 
 	All []attempts.Attempt `json:"-"` // the claims, in the order in which they began
 
@@ -112,7 +114,7 @@ type Pause struct {
 // ReadLanes reads the lanes of s. It costs the claims that were live within s.
 func ReadLanes(ctx context.Context, tx *ledger.Tx, s Span) (l *Lanes, err error) {
 	l = &Lanes{Pos: s.To.Pos, From: s.From.At, To: s.To.At, Lanes: []Lane{}, Marks: []Mark{}, Pauses: []Pause{},
-		Sign: [][2]int64{}, Lease: [][2]int64{}, Gone: [][2]int{}}
+		Acts: []Act{}, Deploys: []Deploy{}, Sign: [][2]int64{}, Lease: [][2]int64{}, Gone: [][2]int{}}
 	for _, k := range Outcomes {
 		l.Hows = append(l.Hows, k.String())
 	}
@@ -140,7 +142,7 @@ func ReadLanes(ctx context.Context, tx *ledger.Tx, s Span) (l *Lanes, err error)
 	if err := l.addPauses(ctx, tx, s); err != nil {
 		return nil, err
 	}
-	return l, nil
+	return l, l.addActs(ctx, tx, s)
 }
 
 // rowOf is the row of w; it is added where it is not there.
@@ -188,21 +190,8 @@ func (l *Lanes) addWorkers(ctx context.Context, tx *ledger.Tx, s Span, rows map[
 	for _, w := range workers {
 		l.Lanes[l.rowOf(w, rows)].Processes++
 	}
-	started := ledger.Filter{Kinds: []event.Kind{event.KindWorkerStarted}, After: s.From.Pos, Until: s.To.Pos}
-	for e, err := range tx.Events(ctx, started) {
-		if err != nil {
-			return err
-		}
-		row, ok := rows[[2]string{e.Worker.Host, e.Worker.Name}]
-		if !ok || s.Own && !seen[e.Worker.Boot] {
-			continue
-		}
-		lane := &l.Lanes[row]
-		lane.Starts = append(lane.Starts, s.millis(e.At))
-		if lane.Version != "" && lane.Version != e.Worker.Version {
-			lane.Versions = append(lane.Versions, s.millis(e.At))
-		}
-		lane.Version = e.Worker.Version
+	if err := l.addStarts(ctx, tx, s, rows, seen); err != nil {
+		return err
 	}
 	for _, w := range lost {
 		until := s.To.At

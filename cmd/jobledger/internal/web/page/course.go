@@ -131,7 +131,7 @@ func (v *overviewView) addCourse(f view.Figures, total status.Queue, now time.Ti
 }
 
 // addActs adds what operators did, the last first.
-func (v *overviewView) addActs(acts []view.OperatorAct, now time.Time) {
+func (v *overviewView) addActs(acts []history.OperatorAct, now time.Time) {
 	for _, a := range acts {
 		zone := now.Location()
 		done := actDoneView{At: a.At.In(zone).Format("15:04:05"), By: a.Actor,

@@ -26,7 +26,7 @@ type Figures struct {
 	// What follows is of the overview only.
 	Paces map[string]*Pace       // by queue
 	Codes []history.CodeFailures // of the last hour
-	Acts  []OperatorAct
+	Acts  []history.OperatorAct
 }
 
 // ReadFigures reads them as of now.

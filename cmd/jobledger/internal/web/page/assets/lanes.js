@@ -1,6 +1,8 @@
 // Shows who had which job. The picture is a canvas; the table below it has the same in words.
 import {busy, clock, lasts} from "./lanes-axis.js";
-import {draw as drawn, lay, lineHeight, readColors, top} from "./lanes-draw.js";
+import {valuesAt} from "./lanes-below.js";
+import {draw as drawn, lay, lineHeight, top} from "./lanes-draw.js";
+import {readColors} from "./lanes-pen.js";
 import {follow, offer} from "./lanes-save.js";
 import {draw as drawMap, open as openMap, show as showInMap} from "./lanes-map.js";
 
@@ -12,11 +14,11 @@ const idle = document.getElementById("idle");
 const cross = document.getElementById("cross");
 const chosen = document.getElementById("chosen");
 const source = new URL(canvas.dataset.lanes, location.origin);
-let data = null, view = null, depth = null, stretches = [], axis = null, order = [], current = -1;
+let data = null, view = null, series = null, stretches = [], axis = null, spots = [], order = [], current = -1;
 let asking = new AbortController(), wanted = null, drag = null, marked = null;
 
 function draw() {
-  axis = drawn({data, view, depth, stretches: idle.checked ? stretches : null, current});
+  ({axis, spots} = drawn({data, view, series, stretches: idle.checked ? stretches : null, current}));
   showInMap(view);
 }
 
@@ -125,8 +127,8 @@ async function read(signal) {
     follow(source.searchParams.get("from"), source.searchParams.get("to"));
   }
   view = {from: Date.parse(data.from), to: Date.parse(data.to)};
-  current = -1;
-  marked = depth = null;
+  current = act = -1;
+  marked = series = null;
   stretches = busy(data);
   order = data.row.map((_, i) => i).sort((a, b) => data.row[a] - data.row[b] || data.start[a] - data.start[b]);
   canvas.hidden = idle.closest("p").hidden = false;
@@ -134,7 +136,7 @@ async function read(signal) {
   lay(data);
   draw();
   offer(canvas, described);
-  await readDepth(signal);
+  await readSeries(signal);
 }
 
 // described says what the picture shows, and what its file is to be called.
@@ -144,15 +146,15 @@ function described() {
   return {title: `${from.slice(0, 19)}Z to ${to.slice(0, 19)}Z`, file: `lanes-${short(from)}Z-${short(to)}Z.png`};
 }
 
-// readDepth adds how many jobs waited, which takes longer.
-async function readDepth(signal) {
+// readSeries adds what is below the rows, which takes longer.
+async function readSeries(signal) {
   const address = new URL("series", source);
   for (const name of ["from", "to", "queue"]) {
     if (source.searchParams.has(name)) address.searchParams.set(name, source.searchParams.get(name));
   }
   const answer = await fetch(address, {headers: {Accept: "application/json"}, signal});
   if (!answer.ok) return;
-  depth = await answer.json();
+  series = await answer.json();
   draw();
 }
 
@@ -168,6 +170,21 @@ function barAt(event) {
     if (d < distance) [best, distance] = [i, d];
   }
   return best;
+}
+
+// spotsAt is what can be pointed at besides bars: an act, a new version, a write that came too late.
+function spotsAt(event) {
+  const box = canvas.getBoundingClientRect(), px = event.clientX - box.left, py = event.clientY - box.top;
+  return spots.filter((s) => Math.abs(s.x - px) < 7 && Math.abs(s.y - py) < 7);
+}
+
+// say shows in words what spots are about.
+function say(some) {
+  said.replaceChildren();
+  for (const spot of some) {
+    said.append(`${clock(Date.parse(data.from) + spot.at, true)} ${spot.text}. `);
+    if (spot.pos) said.append(link(`pos ${spot.pos}`, prefix + "/events/" + spot.pos), " ");
+  }
 }
 
 const timeAt = (event) => Math.min(Math.max(axis.time(event.clientX - canvas.getBoundingClientRect().left), view.from),
@@ -186,18 +203,23 @@ function go(by, keep) {
   }
 }
 
-// point shows the time under the pointer, and what waited then.
+// point shows the time under the pointer, and what the strips below have then.
 function point(event) {
   const time = timeAt(event), words = [clock(time, true)];
-  const i = depth ? Math.floor((time - Date.parse(depth.from)) / depth.step / 1000) : -1;
-  if (depth && i >= 0 && i < depth.queued.length) {
-    words.push(`${depth.queued[i]} waiting`);
-    if (depth.failed[i] + depth.lost[i]) words.push(`${depth.failed[i] + depth.lost[i]} failed or lost`);
-  }
+  if (series) words.push(...valuesAt(series, time));
   cross.hidden = false;
   cross.style.left = axis.x(time) + "px";
   cross.dataset.text = words.join(" · ");
   cross.classList.toggle("end", axis.x(time) > canvas.clientWidth - 240);
+}
+
+// nextAct says what operators did next, from the first one on.
+let act = -1;
+function nextAct() {
+  const all = spots.filter((s) => s.kind === "act");
+  if (!all.length) return;
+  act = (act + 1) % all.length;
+  say([all[act]]);
 }
 
 function stretch(from, to) {
@@ -216,6 +238,7 @@ canvas.addEventListener("keydown", (event) => {
     ArrowDown: () => go(1, (i) => data.row[i] !== lane), ArrowUp: () => go(-1, (i) => data.row[i] !== lane),
     n: () => go(1, (i) => data.outcomes[data.how[i]] === "reclaimed"),
     f: () => go(1, lost),
+    o: nextAct,
     s: mark,
     c: () => idle.click(),
     "+": () => zoom(.5), "=": () => zoom(.5), "-": () => zoom(2),
@@ -269,8 +292,9 @@ canvas.addEventListener("pointerup", (event) => {
     if (begin !== null) select(begin, timeAt(event));
     return;
   }
-  const i = barAt(event);
-  if (i >= 0) choose(i, false);
+  const some = spotsAt(event), i = barAt(event);
+  if (some.length) say(some);
+  else if (i >= 0) choose(i, false);
 });
 canvas.addEventListener("pointerleave", () => { cross.hidden = true; });
 idle.checked = sessionStorage.getItem("idle") === "cut";

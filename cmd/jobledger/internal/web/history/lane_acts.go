@@ -1,0 +1,103 @@
+package history
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+)
+
+// maxActs is how many acts of operators lanes show, the last ones.
+const maxActs = 200
+
+// deployGap is how long after one change of a version another one of the same versions belongs to it.
+const deployGap = 10 * time.Minute
+
+// Act is what an operator did.
+type Act struct {
+	At     int64  `json:"at"`
+	Pos    int64  `json:"pos"`
+	By     string `json:"by"`
+	Kind   string `json:"kind"`  // of the event
+	Words  string `json:"words"` // as in: paused mail
+	Count  int    `json:"count"` // jobs that one command did it to
+	Reason string `json:"reason"`
+}
+
+// Deploy is a new version: workers that ran one started again with another.
+type Deploy struct {
+	At      int64    `json:"at"`    // of the first of them
+	Until   int64    `json:"until"` // of the last
+	From    string   `json:"from"`  // "": none was given
+	To      string   `json:"to"`
+	Workers []string `json:"workers"`
+}
+
+// addActs adds what operators did to the queue of s, or to all.
+func (l *Lanes) addActs(ctx context.Context, tx *ledger.Tx, s Span) error {
+	f := ledger.Filter{After: s.From.Pos, Until: s.To.Pos, Queue: s.Queue}
+	acts, err := OperatorActs(ctx, tx, f, maxActs)
+	for _, a := range slices.Backward(acts) {
+		reason, _ := reasonOf(a.Event)
+		l.Acts = append(l.Acts, Act{At: s.millis(a.At), Pos: a.Pos, By: a.Actor, Kind: a.Kind().String(),
+			Words: a.Words(), Count: a.Count, Reason: reason})
+	}
+	return err
+}
+
+// addStarts adds to the rows when their processes started, and with which versions. The version of a row from
+// before the window is that of its first claim. seen are the boots of processes of the window.
+func (l *Lanes) addStarts(ctx context.Context, tx *ledger.Tx, s Span, rows map[[2]string]int,
+	seen map[string]bool) error {
+	var starts []event.Event
+	within := make(map[string]bool) // boots
+	for e, err := range tx.Events(ctx, ledger.Filter{Kinds: []event.Kind{event.KindWorkerStarted},
+		After: s.From.Pos, Until: s.To.Pos}) {
+		if err != nil {
+			return err
+		}
+		if s.Own && !seen[e.Worker.Boot] {
+			continue
+		}
+		starts = append(starts, e)
+		within[e.Worker.Boot] = true
+	}
+	for _, a := range l.All {
+		row, ok := rows[[2]string{a.Worker.Host, a.Worker.Name}]
+		if lane := &l.Lanes[row]; ok && lane.Version == "" && !within[a.Worker.Boot] {
+			lane.Version = a.Worker.Version
+		}
+	}
+	for _, e := range starts {
+		row, ok := rows[[2]string{e.Worker.Host, e.Worker.Name}]
+		if !ok {
+			continue
+		}
+		lane, at := &l.Lanes[row], s.millis(e.At)
+		known := lane.Version != "" || len(lane.Starts) > 0
+		lane.Starts = append(lane.Starts, at)
+		if known && lane.Version != e.Worker.Version {
+			lane.Versions = append(lane.Versions, at)
+			l.addDeploy(Deploy{at, at, lane.Version, e.Worker.Version, []string{e.Worker.Name}})
+		}
+		lane.Version = e.Worker.Version
+	}
+	return nil
+}
+
+// addDeploy adds d, or what it adds to another one.
+func (l *Lanes) addDeploy(d Deploy) {
+	for i := range l.Deploys {
+		if o := &l.Deploys[i]; o.From == d.From && o.To == d.To && d.At-o.Until <= deployGap.Milliseconds() {
+			o.Until = max(o.Until, d.At)
+			if at, found := slices.BinarySearchFunc(o.Workers, d.Workers[0], cmp.Compare[string]); !found {
+				o.Workers = slices.Insert(o.Workers, at, d.Workers[0])
+			}
+			return
+		}
+	}
+	l.Deploys = append(l.Deploys, d)
+}
