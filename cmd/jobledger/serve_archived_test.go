@@ -130,6 +130,30 @@ func TestArchivedClaimsOverHTTP(t *testing.T) {
 		t.Errorf("of the job: %s\nwant %s", got, want)
 	}
 
+	// A token for its queue gets them too, and one for another queue nothing.
+	var queue string
+	check(t, s.Store.Read(t.Context(), func(*ledger.Tx) error {
+		history, _, err := archive.History(t.Context(), s.Store, dir, first)
+		queue = history[0].Body.(*event.Enqueued).Queue
+		return err
+	}))
+	for pattern, status := range map[string]int{queue: 200, queue[:2] + "*": 200, "other": 404,
+		queue + "s": 404} {
+		limited := serving.askerFor(t, []string{pattern}, access.Read)
+		answer := limited("/jobs/"+first+"/attempts", "Accept", "application/x-ndjson")
+		if got := readAll(t, answer); answer.StatusCode != status || status == 200 && got != want ||
+			status == 404 && !strings.Contains(got, `"code":"no_job"`) {
+			t.Errorf("the claims of the job, with a token for %s: %s %s", pattern, answer.Status, got)
+		}
+		unknown := readAll(t, limited("/jobs/01KDY9FY88TH00000000000011/attempts"))
+		answer = limited("/jobs/" + first)
+		got := readAll(t, answer)
+		if status == 404 && got != strings.ReplaceAll(unknown, "01KDY9FY88TH00000000000011", first) ||
+			status == 200 && got != readAll(t, ask("/jobs/"+first)) || answer.StatusCode != 404 {
+			t.Errorf("the job, with a token for %s: %s %s", pattern, answer.Status, got)
+		}
+	}
+
 	// A file that is not there, or is damaged, is named.
 	file := filepath.Join(dir, "0000000000-0000002048.jsonl.gz")
 	text, err := os.ReadFile(file)

@@ -25,7 +25,24 @@ import (
 func (s servedStore) asker(t *testing.T, scopes ...access.Scope) func(path string,
 	header ...string) *http.Response {
 	t.Helper()
-	token := s.tokenFor(t, scopes...)
+	return s.askerWith(t, s.tokenFor(t, scopes...))
+}
+
+// askerFor is asker with a token for some queues.
+func (s servedStore) askerFor(t *testing.T, queues []string, scopes ...access.Scope) func(path string,
+	header ...string) *http.Response {
+	t.Helper()
+	name := strings.ReplaceAll(strings.Join(queues, "."), "*", "_")
+	token, _, err := access.Create(s.access, access.Request{Name: name, Scopes: scopes, Queues: queues},
+		noon())
+	check(t, err)
+	return s.askerWith(t, "Bearer "+token)
+}
+
+// askerWith is asker with the header Authorization.
+func (s servedStore) askerWith(t *testing.T, token string) func(path string,
+	header ...string) *http.Response {
+	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableCompression: true}}
 	t.Cleanup(client.CloseIdleConnections)
 	return func(path string, header ...string) *http.Response {

@@ -10,6 +10,7 @@ import (
 	"jobledger/commands"
 	"jobledger/commands/archive"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -47,13 +48,37 @@ func (a *API) mayBeArchived(ctx context.Context, err error, id string) bool {
 	case id == "" || !errors.Is(err, commands.ErrNoJob):
 		return false
 	}
-	var horizon int64
-	if a.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		horizon, err = projection.Horizon(ctx, tx)
-		return err
-	}) != nil || horizon == 0 {
+	if !a.removed(ctx) {
 		return false
 	}
 	_, _, err = archive.History(ctx, a.Store, a.Archive, id)
 	return !errors.Is(err, commands.ErrNoJob) // also where a file is missing: the copy says which
+}
+
+// removed reports whether anything has left the ledger.
+func (a *API) removed(ctx context.Context) bool {
+	var horizon int64
+	err := a.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
+		horizon, err = projection.Horizon(ctx, tx)
+		return err
+	})
+	return err == nil && horizon > 0
+}
+
+// archivedQueue is the queue of the job with this whole id, which has left the ledger; "" where no such job
+// is found in the archive.
+func (a *API) archivedQueue(ctx context.Context, id event.JobID) string {
+	if a.Archive == "" || !a.removed(ctx) {
+		return ""
+	}
+	history, _, err := archive.History(ctx, a.Store, a.Archive, string(id))
+	if err != nil && !errors.Is(err, commands.ErrNoJob) { // whose job it is cannot be said
+		a.Report("archive: %v", err)
+	}
+	for _, e := range history {
+		if b, ok := e.Body.(*event.Enqueued); ok {
+			return b.Queue
+		}
+	}
+	return ""
 }

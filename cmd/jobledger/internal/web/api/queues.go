@@ -14,7 +14,8 @@ import (
 )
 
 // Within returns an error unless the caller of r may see what is asked for: it is for all queues, or the
-// request is about one job, by its whole id, or names queues, that it is for.
+// request is about one job, by its whole id, or names queues, that it is for. The archive says of which queue
+// a job is that has left the ledger.
 func (a *API) Within(r *http.Request, query url.Values) error {
 	c := door.CallerOf(r.Context())
 	if c.AllQueues() {
@@ -25,13 +26,20 @@ func (a *API) Within(r *http.Request, query url.Values) error {
 		if !IsJobID(id) {
 			return missing
 		}
-		return a.Store.Read(r.Context(), func(tx *ledger.Tx) error {
-			j, ok, err := projection.Get(r.Context(), tx, event.JobID(strings.ToUpper(id)))
-			if err == nil && (!ok || !c.Queue(j.Queue)) {
-				err = missing
-			}
+		whole := event.JobID(strings.ToUpper(id))
+		var queue string
+		err := a.Store.Read(r.Context(), func(tx *ledger.Tx) error {
+			j, _, err := projection.Get(r.Context(), tx, whole)
+			queue = j.Queue
 			return err
 		})
+		if err == nil && queue == "" {
+			queue = a.archivedQueue(r.Context(), whole)
+		}
+		if err == nil && (queue == "" || !c.Queue(queue)) {
+			err = missing
+		}
+		return err
 	}
 	for _, q := range query["queue"] {
 		if !c.Queue(q) {
