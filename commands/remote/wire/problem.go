@@ -14,7 +14,11 @@ type Problem struct {
 	Code   string  `json:"code"` // a word that never changes
 	Exit   *int    `json:"exit"` // null: no command ran
 	Hint   *string `json:"hint"`
-	Job    *Job    `json:"job,omitempty"` // as it is, where it has moved on since it was seen
+	Job    *Job    `json:"job,omitempty"` // as it is, where its state does not permit what was asked for
+
+	Field  string       `json:"field,omitempty"`  // of the input, that is wrong
+	Errors []InputError `json:"errors,omitempty"` // of the input, where there are several, or lines
+	Pos    int64        `json:"pos,omitempty"`    // of the last event, where the ledger has moved on since
 }
 
 // Error says what went wrong.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"jobledger/commands"
@@ -17,19 +18,40 @@ const MaxDepth = 32
 
 // Read reads one JSON object into v. An unknown or repeated name, half of a character, anything after the
 // object, and nesting deeper than MaxDepth are an InvalidError.
-func Read(body []byte, v any) error {
+func Read(text []byte, v any) error {
 	bad := func(err error) error {
-		return &commands.InvalidError{Field: "body", Got: err.Error(), Allowed: "one JSON object as documented"}
+		invalid := &commands.InvalidError{Field: body, Got: err.Error(), Allowed: "one JSON object as documented"}
+		if member := memberOf(err); member != "" {
+			return InField(member, invalid)
+		}
+		return invalid
 	}
-	if err := check(body, true); err != nil {
+	if err := check(text, true); err != nil {
 		return bad(err)
 	}
-	d := json.NewDecoder(bytes.NewReader(body))
+	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
 		return bad(err)
 	}
 	return nil
+}
+
+// body is the field of an InvalidError about the body as a whole.
+const body = "body"
+
+// memberOf is the name of the member that err, of encoding/json or check, is about; "" where it does not say.
+func memberOf(err error) string {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return wrong.Field
+	}
+	if quoted, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		if name, err := strconv.Unquote(quoted); err == nil {
+			return name
+		}
+	}
+	in, _ := InputOf(err)
+	return in.Field
 }
 
 // Check returns an error unless body is one JSON object without repeated names and not nested deeper than
@@ -76,10 +98,10 @@ func check(body []byte, lower bool) error {
 			if names := open[len(open)-1]; name {
 				text, _ := token.(string)
 				if lower && strings.ToLower(text) != text {
-					return fmt.Errorf("unknown field %.40q", text)
+					return InField(text, fmt.Errorf("unknown field %.40q", text))
 				}
 				if names[text] {
-					return fmt.Errorf("%.40q is given twice", text)
+					return InField(text, fmt.Errorf("%.40q is given twice", text))
 				}
 				names[text], name = true, false
 				continue

@@ -21,6 +21,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/commands"
+	"jobledger/commands/remote/wire"
 	"jobledger/ledger/event"
 )
 
@@ -79,7 +80,8 @@ func (r Reader) Chunks(content io.Reader) iter.Seq2[Chunk, error] {
 			e, err := r.job(text)
 			if err != nil {
 				code, why, hint := cli.Explain(err)
-				yield(Chunk{}, &cli.Error{Code: code, Err: fmt.Errorf("line %d: %s", n, why), Hint: hint})
+				err = wire.InLine(n, wire.InField(FieldOf(err), fmt.Errorf("line %d: %s", n, why)))
+				yield(Chunk{}, &cli.Error{Code: code, Err: err, Hint: hint})
 				return
 			}
 			next.Jobs, next.Lines = append(next.Jobs, e), append(next.Lines, n)
@@ -101,7 +103,13 @@ func (r Reader) Chunks(content io.Reader) iter.Seq2[Chunk, error] {
 	}
 }
 
-// Job reads one line, which may name no other.
+// FieldOf is the key of a line that err, of [Reader.Job], is about; "" where it is about none.
+func FieldOf(err error) string {
+	in, _ := wire.InputOf(err)
+	return in.Field
+}
+
+// Job reads one line, which without Names may name no other.
 func (r Reader) Job(line []byte) (commands.Enqueue, error) { return r.job(line) }
 
 // job reads one line. Null is as if the key were not there, save for the payload.
@@ -118,26 +126,26 @@ func (r Reader) job(line []byte) (commands.Enqueue, error) {
 	seen := make([]string, 0, 8)
 	for key, value := range members(line) {
 		if slices.Contains(seen, key) {
-			return e, cli.Usagef("the key %q is given twice", key)
+			return e, wire.InField(key, cli.Usagef("the key %q is given twice", key))
 		}
 		seen = append(seen, key)
 		if string(value) == "null" && key != "payload" {
 			continue
 		}
 		if err := r.field(&e, key, value); err != nil {
-			return e, err
+			return e, wire.InField(key, err)
 		}
 	}
 	has := func(key string) bool { return slices.Contains(seen, key) }
 	switch {
 	case has("payload") && has("payload_base64"):
-		return e, cli.Usagef("payload and payload_base64 exclude each other")
+		return e, wire.InField("payload_base64", cli.Usagef("payload and payload_base64 exclude each other"))
 	case has("id") && has("ref"):
-		return e, cli.Usagef("id and ref exclude each other")
+		return e, wire.InField("ref", cli.Usagef("id and ref exclude each other"))
 	case has("run_at") && has("delay"):
-		return e, cli.Usagef("run_at and delay exclude each other")
+		return e, wire.InField("delay", cli.Usagef("run_at and delay exclude each other"))
 	case e.Queue == "":
-		return e, cli.Usagef("no queue, neither here nor as --queue (-q)")
+		return e, wire.InField("queue", cli.Usagef("no queue, neither here nor as --queue (-q)"))
 	}
 	return e, e.Check()
 }

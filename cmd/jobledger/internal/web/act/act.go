@@ -85,7 +85,7 @@ func (r Request) command(verb string, delay time.Duration) (commands.Command, er
 		return commands.Retry{Reason: r.Reason, NotSucceeded: !r.Succeeded, Now: r.Now, Delay: delay}, nil
 	case "reschedule":
 		if r.RunAt == nil && r.Priority == nil {
-			return nil, door.Refusal(http.StatusBadRequest, "usage", "give run_at or priority")
+			return nil, door.BadInput("run_at", "give run_at or priority")
 		}
 		return commands.Reschedule{RunAt: r.RunAt, Priority: r.Priority, Reason: r.Reason}, nil
 	case "erase":
@@ -95,14 +95,15 @@ func (r Request) command(verb string, delay time.Duration) (commands.Command, er
 }
 
 // Job carries out verb on the job with this id. With Seqs that the job does not have any more nothing is
-// changed, and the error is moved_on. The rules of states are those of the verb, and hold in any case.
+// changed, and the error is moved_on. The rules of states are those of the verb, and hold in any case. Where
+// the job has moved on or its state does not permit the verb, it is returned as it is.
 func (a *Acts) Job(ctx context.Context, verb, id string, r Request) (projection.Job, error) {
 	c, err := r.command(verb, 0)
 	if err != nil {
 		return projection.Job{}, err
 	}
 	if !api.IsJobID(id) {
-		return projection.Job{}, door.Refusal(http.StatusBadRequest, "usage", "this is not the id of a job")
+		return projection.Job{}, door.BadInput("job", "this is not the id of a job")
 	}
 	if !door.CallerOf(ctx).Has(rightOf(verb)) { // before anything is said about the job
 		return projection.Job{}, check(ctx, rightOf(verb), "")
@@ -126,6 +127,9 @@ func (a *Acts) Job(ctx context.Context, verb, id string, r Request) (projection.
 	after, err := a.Service.ApplyAt(ctx, door.CallerOf(ctx).Actor, j.ID, seq, c)
 	if moved, ok := errors.AsType[*commands.MovedOnError](err); ok {
 		return moved.Job, door.Refusal(http.StatusPreconditionFailed, "moved_on", moved.Error())
+	}
+	if errors.Is(err, commands.ErrConflict) {
+		return j, err
 	}
 	if err == nil && verb == "erase" {
 		err = a.removeLogs(after.ID)

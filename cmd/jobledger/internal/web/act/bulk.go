@@ -74,7 +74,7 @@ func (a *Acts) Select(ctx context.Context, filter url.Values, pos int64) (set []
 		narrow = narrow || filter.Get(name) != "" && (name != "find" || jobfilter.Narrows(filter.Get(name)))
 	}
 	if !narrow {
-		return nil, door.Refusal(http.StatusBadRequest, "usage",
+		return nil, door.BadInput("filter",
 			"a filter is one of "+strings.Join(filters, ", ")+"; the queue alone is none")
 	}
 	query := url.Values(http.Header(filter).Clone())
@@ -111,7 +111,7 @@ func (a *Acts) Select(ctx context.Context, filter url.Values, pos int64) (set []
 func (a *Acts) Many(ctx context.Context, m Many) (t Tally, err error) {
 	t = Tally{Act: m.Verb, Pos: m.Pos, MovedOn: []event.JobID{}, DryRun: m.DryRun}
 	if !isBulkVerb(m.Verb) {
-		return t, door.Refusal(http.StatusBadRequest, "usage", "the acts are "+strings.Join(bulkVerbs, ", "))
+		return t, door.BadInput("act", "the acts are "+strings.Join(bulkVerbs, ", "))
 	}
 	if !door.CallerOf(ctx).Has(rightOf(m.Verb)) {
 		return t, check(ctx, rightOf(m.Verb), "")
@@ -125,7 +125,7 @@ func (a *Acts) Many(ctx context.Context, m Many) (t Tally, err error) {
 		return t, err
 	}
 	if t.Selected = len(set); !m.DryRun && len(set) > reasonAbove && m.Reason == "" {
-		return t, door.Refusal(http.StatusBadRequest, "usage", fmt.Sprintf(
+		return t, door.BadInput("reason", fmt.Sprintf(
 			"there must be a reason for more than %s: %d match", render.Count(reasonAbove, "job"), len(set)))
 	}
 	if t.From, err = a.Tail(ctx); err != nil {

@@ -32,7 +32,7 @@ func (a *Acts) Set(ctx context.Context, m Many) ([]selected, error) {
 	case len(m.Jobs) == 0:
 		return a.Select(ctx, m.Filter, m.Pos)
 	case len(m.Filter) > 0:
-		return nil, door.Refusal(http.StatusBadRequest, "usage", "a filter and jobs exclude each other")
+		return nil, door.BadInput("jobs", "a filter and jobs exclude each other")
 	case len(m.Jobs) > MaxChosen:
 		return nil, door.Refusal(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf(
 			"more than %s are named: use a filter", render.Count(MaxChosen, "job")))
@@ -44,11 +44,11 @@ func (a *Acts) Set(ctx context.Context, m Many) ([]selected, error) {
 func (a *Acts) choose(ctx context.Context, jobs []Chosen, pos int64) (set []selected, err error) {
 	for i, one := range jobs {
 		if len(one.ID) != ulid.EncodedSize || !api.IsJobID(string(one.ID)) {
-			return nil, door.Refusal(http.StatusBadRequest, "usage", fmt.Sprintf("%.40q is not the id of a job",
+			return nil, door.BadInput("jobs", fmt.Sprintf("%.40q is not the id of a job",
 				one.ID))
 		}
 		if slices.ContainsFunc(jobs[:i], func(other Chosen) bool { return other.ID == one.ID }) {
-			return nil, door.Refusal(http.StatusBadRequest, "usage", fmt.Sprintf("job %s is named twice", one.ID))
+			return nil, door.BadInput("jobs", fmt.Sprintf("job %s is named twice", one.ID))
 		}
 	}
 	err = a.Store.Read(ctx, func(tx *ledger.Tx) error {

@@ -75,9 +75,13 @@ func (a *Acts) jobHandler(verb string) func(http.ResponseWriter, *http.Request) 
 			return err
 		}
 		j, err := a.Job(r.Context(), verb, r.PathValue("job"), request)
-		if p, ok := errors.AsType[*door.Problem](err); ok && p.Status == http.StatusPreconditionFailed {
-			now, with := render.ToJSON(j), *p
-			with.Job, err = &now, &with
+		if err != nil && j.Seq > 0 { // the caller may change it, and is to see why not
+			now, with := render.ToJSON(j), *a.Door.ProblemOf(err)
+			if with.Status == http.StatusPreconditionFailed || with.Status == http.StatusConflict {
+				with.Job = &now
+				with.Pos, _ = a.Tail(r.Context()) // it is only for the client's convenience
+			}
+			err = &with
 		}
 		if j.Seq > 0 {
 			w.Header().Set("ETag", strconv.Quote(strconv.FormatInt(j.Seq, 10)))
@@ -123,7 +127,7 @@ func (a *Acts) acts(w http.ResponseWriter, r *http.Request) error {
 	}
 	pos, err := strconv.ParseInt(strings.TrimPrefix(body.At, "pos:"), 10, 64)
 	if err != nil {
-		return door.Refusal(http.StatusBadRequest, "usage", "at is pos:N, where the filter selects the jobs")
+		return door.BadInput("at", "at is pos:N, where the filter selects the jobs")
 	}
 	m := Many{Verb: body.Act, Reason: body.Reason, Filter: url.Values(body.Filter), Jobs: body.Jobs, Pos: pos,
 		RunAt: body.RunAt, DryRun: body.DryRun}
@@ -144,7 +148,7 @@ func ParseSpread(text string) (time.Duration, error) {
 	}
 	d, err := timespec.DurationWithin(text, 0, 24*time.Hour, true)
 	if err != nil {
-		return 0, door.Refusal(http.StatusBadRequest, "usage", "spread: "+err.Error())
+		return 0, door.BadInput("spread", "spread: "+err.Error())
 	}
 	return d, nil
 }

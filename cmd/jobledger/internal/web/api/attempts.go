@@ -38,7 +38,7 @@ func (a *API) attempts(w http.ResponseWriter, r *http.Request) error {
 	job := r.PathValue("job")
 	if job != "" {
 		if query, err = ReadParams(r, JobAttemptParams, "outcome"); err == nil && !IsJobID(job) {
-			err = door.Refusal(http.StatusBadRequest, "usage", "this is not the id of a job")
+			err = door.BadInput("job", "this is not the id of a job")
 		}
 	}
 	if err == nil {
@@ -95,14 +95,14 @@ func (a *API) attemptFilter(ctx context.Context, tx *ledger.Tx, query url.Values
 	f = attempts.Filter{Worker: query.Get("worker"), Queue: query.Get("queue")}
 	for _, word := range query["outcome"] {
 		if !slices.Contains(attemptOutcomes, word) {
-			return f, door.Refusal(http.StatusBadRequest, "usage", "outcome is one of "+
+			return f, door.BadInput("outcome", "outcome is one of "+
 				strings.Join(attemptOutcomes, ", "))
 		}
 		kind, _ := event.ParseKind(word) // 0 for open
 		f.Outcomes = append(f.Outcomes, kind)
 	}
 	if query.Has("at") && (len(f.Outcomes) > 0 || query.Has("to")) {
-		return f, door.Refusal(http.StatusBadRequest, "usage", "at excludes outcome and to")
+		return f, door.BadInput("at", "at excludes outcome and to")
 	}
 	if f.Overlap, err = SwitchParam(query, "overlap"); err != nil {
 		return f, err

@@ -30,7 +30,7 @@ func (a *API) sendBody(w http.ResponseWriter, r *http.Request, what string,
 	of func(state.Job) []byte) error {
 	id := r.PathValue("job")
 	if !IsJobID(id) {
-		return door.Refusal(http.StatusBadRequest, "usage", "this is the address of no job")
+		return door.BadInput("job", "this is the address of no job")
 	}
 	query, err := ReadParams(r, BodyParams)
 	if err == nil {

@@ -33,7 +33,7 @@ func (a *API) incident(w http.ResponseWriter, r *http.Request) error {
 	given := map[string]bool{}
 	for _, name := range []string{"bodies", "window_only"} {
 		if query.Has(name) && query.Get(name) != "true" && query.Get(name) != "false" {
-			return door.Refusal(http.StatusBadRequest, "usage", name+" is true or false")
+			return door.BadInput(name, name+" is true or false")
 		}
 		given[name] = query.Get(name) == "true"
 		query.Del(name)

@@ -47,7 +47,7 @@ func SeqsOf(header string) (seqs []int64, err error) {
 		case err == nil && seq > 0 && !weak:
 			seqs = append(seqs, seq)
 		case strong != `"`+text+`"`:
-			return nil, door.Refusal(http.StatusBadRequest, "usage",
+			return nil, door.BadInput("If-Match",
 				`If-Match is the ETag of the job, or its seq, as in "3"`)
 		}
 	}

@@ -77,7 +77,7 @@ func (a *API) Span(ctx context.Context, tx *ledger.Tx, query url.Values) (s hist
 	}
 	if px := query.Get("px"); px != "" {
 		if s.Columns, err = strconv.Atoi(px); err != nil || s.Columns < 1 || s.Columns > maxColumns {
-			return s, door.Refusal(http.StatusBadRequest, "usage",
+			return s, door.BadInput("px",
 				fmt.Sprintf("px is a number from 1 to %d", maxColumns))
 		}
 	}
@@ -109,7 +109,7 @@ func (a *API) Span(ctx context.Context, tx *ledger.Tx, query url.Values) (s hist
 		s, err = a.before(ctx, tx, s, at)
 	}
 	if err == nil && (s.From.At.After(s.To.At) || s.From.At.Equal(s.To.At) && s.From.Pos >= s.To.Pos) {
-		err = door.Refusal(http.StatusBadRequest, "usage", "from is before to")
+		err = door.BadInput("from", "from is before to")
 	}
 	return s, err
 }
@@ -235,7 +235,7 @@ func (a *API) eventAt(w http.ResponseWriter, r *http.Request) error {
 	}
 	pos, err := strconv.ParseInt(r.PathValue("pos"), 10, 64)
 	if err != nil || pos < 1 {
-		return door.Refusal(http.StatusBadRequest, "usage", "the address of an event is /events/POS")
+		return door.BadInput("pos", "the address of an event is /events/POS")
 	}
 	found, err := view.EventsOf(r.Context(), a.Store, ledger.Filter{After: pos - 1, Until: pos})
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/commands/remote/wire"
 )
 
 // ReadParams returns the parameters of r. They are those of params, each once but for many, and none is
@@ -28,7 +29,7 @@ func ReadParams(r *http.Request, params []string, many ...string) (url.Values, e
 	}
 	for _, name := range SortedNames(query) {
 		if query.Get(name) == "" {
-			return nil, door.Refusal(http.StatusBadRequest, "usage", name+" is empty")
+			return nil, door.BadInput(name, name+" is empty")
 		}
 	}
 	return query, nil
@@ -37,28 +38,32 @@ func ReadParams(r *http.Request, params []string, many ...string) (url.Values, e
 // CheckParams returns an error, which names params, unless query has no other parameters than those, each
 // once but for many. What an address asks for is done or refused, and never ignored.
 func CheckParams(query url.Values, params []string, many ...string) error {
+	var wrong []wire.InputError
 	for _, name := range SortedNames(query) {
 		switch {
 		case !slices.Contains(params, name):
-			return unknownParam(name, params)
+			wrong = append(wrong, unknownParam(name, params))
 		case len(query[name]) > 1 && !slices.Contains(many, name), len(query[name]) > maxParams:
-			return tooOften(name)
+			wrong = append(wrong, tooOften(name))
 		}
+	}
+	if len(wrong) > 0 {
+		return door.BadInputs(wrong[:min(len(wrong), maxParams)])
 	}
 	return nil
 }
 
 // unknownParam is the answer to a parameter that is not one of params.
-func unknownParam(name string, params []string) error {
-	if len(params) == 0 {
-		return door.Refusal(http.StatusBadRequest, "usage", "there are no parameters")
+func unknownParam(name string, params []string) wire.InputError {
+	detail := "there are no parameters"
+	if len(params) > 0 {
+		detail = fmt.Sprintf("there is no parameter %.40q here; there are: %s", name, strings.Join(params, ", "))
 	}
-	return door.Refusal(http.StatusBadRequest, "usage", fmt.Sprintf(
-		"there is no parameter %.40q here; there are: %s", name, strings.Join(params, ", ")))
+	return wire.InputError{Field: fmt.Sprintf("%.40s", name), Detail: detail}
 }
 
-func tooOften(name string) error {
-	return door.Refusal(http.StatusBadRequest, "usage", name+" is given too often")
+func tooOften(name string) wire.InputError {
+	return wire.InputError{Field: name, Detail: name + " is given too often"}
 }
 
 // SortedNames are the names of the parameters of query.
@@ -78,7 +83,7 @@ func WholeParam(query url.Values, name string, absent, least, most int) (int, er
 	if most == math.MaxInt64 {
 		upTo = fmt.Sprintf(", at least %d", least)
 	}
-	return 0, door.Refusal(http.StatusBadRequest, "usage", name+" is a number"+upTo)
+	return 0, door.BadInput(name, name+" is a number"+upTo)
 }
 
 // SwitchParam returns whether a parameter is true.
@@ -89,7 +94,7 @@ func SwitchParam(query url.Values, name string) (bool, error) {
 	case "", "false":
 		return false, nil
 	}
-	return false, door.Refusal(http.StatusBadRequest, "usage", name+" is true or false")
+	return false, door.BadInput(name, name+" is true or false")
 }
 
 // wantsLines reports whether the client of r takes lines of JSON.

@@ -130,16 +130,16 @@ func readFailures(r *http.Request, tx *ledger.Tx, s history.Span) (any, error) {
 
 // integrity sends what was verified.
 func (a *API) integrity(w http.ResponseWriter, r *http.Request) error {
-	if r.URL.RawQuery != "" {
-		return door.Refusal(http.StatusBadRequest, "usage", "there are no parameters")
+	if _, err := ReadParams(r, nil); err != nil {
+		return err
 	}
 	return a.sendIntegrity(w)
 }
 
 // checkAll has the whole ledger verified, and sends what was verified before that.
 func (a *API) checkAll(w http.ResponseWriter, r *http.Request) error {
-	if r.URL.RawQuery != "" {
-		return door.Refusal(http.StatusBadRequest, "usage", "there are no parameters")
+	if _, err := ReadParams(r, nil); err != nil {
+		return err
 	}
 	a.Verifier.AskWhole()
 	return a.sendIntegrity(w)

@@ -114,7 +114,7 @@ func (a *API) queue(w http.ResponseWriter, r *http.Request) error {
 func (a *API) event(w http.ResponseWriter, r *http.Request) error {
 	pos, err := strconv.ParseInt(r.PathValue("pos"), 10, 64)
 	if err != nil || pos < 1 {
-		return door.Refusal(http.StatusBadRequest, "usage", "the address of an event is /events/POS")
+		return door.BadInput("pos", "the address of an event is /events/POS")
 	}
 	if _, err := ReadParams(r, nil); err != nil {
 		return err

@@ -105,7 +105,7 @@ func (o *stream) begin(ctx context.Context, r *http.Request) (first string, err 
 	for _, word := range query["kind"] {
 		k, err := event.ParseKind(word)
 		if err != nil {
-			return "", door.Refusal(http.StatusBadRequest, "usage", fmt.Sprintf("there is no kind %.40q", word))
+			return "", door.BadInput("kind", fmt.Sprintf("there is no kind %.40q", word))
 		}
 		o.filter.Kinds = append(o.filter.Kinds, k)
 	}
@@ -116,7 +116,7 @@ func (o *stream) begin(ctx context.Context, r *http.Request) (first string, err 
 	number, _, _ := strings.Cut(after, ".")
 	pos, err := strconv.ParseInt(number, 10, 64)
 	if after != "" && (err != nil || pos < 0) {
-		return "", door.Refusal(http.StatusBadRequest, "usage", fmt.Sprintf("%.40q names no event", after))
+		return "", door.BadInput("after", fmt.Sprintf("%.40q names no event", after))
 	}
 	o.resets, _ = o.Follower.Resets() // before the ledger is read
 	err = o.Store.Read(ctx, func(tx *ledger.Tx) error {

@@ -2,7 +2,6 @@ package api
 
 import (
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -19,8 +18,11 @@ var lists = map[string][]string{"list": {"queue", "state", "tag"}, "events": {"k
 // Words returns the command line for query, with one more than the page's limit asked for, and that limit; 0
 // for an answer without pages.
 func (res Resource) Words(query url.Values, job string) (words []string, limit int, err error) {
-	bad := func(format string, args ...any) error {
-		return door.Refusal(http.StatusBadRequest, "usage", fmt.Sprintf(format, args...))
+	bad := func(field, format string, args ...any) error {
+		return door.BadInput(field, fmt.Sprintf(format, args...))
+	}
+	if err := CheckParams(query, res.Params, lists[res.verb]...); err != nil {
+		return nil, 0, err
 	}
 	words = []string{res.verb, "--json"}
 	params := 0
@@ -28,23 +30,19 @@ func (res Resource) Words(query url.Values, job string) (words []string, limit i
 		values := query[name]
 		params += len(values)
 		switch {
-		case !slices.Contains(res.Params, name):
-			return nil, 0, unknownParam(name, res.Params)
 		case params > maxParams:
-			return nil, 0, bad("more than %d parameters", maxParams)
-		case len(values) > 1 && !slices.Contains(lists[res.verb], name):
-			return nil, 0, tooOften(name)
+			return nil, 0, bad(name, "more than %d parameters", maxParams)
 		case name == "limit":
 			continue
 		}
 		for _, value := range values {
 			switch {
 			case slices.Contains(switches, name) && value != "true" && value != "false":
-				return nil, 0, bad("%s is true or false", name)
+				return nil, 0, bad(name, "%s is true or false", name)
 			case name == "at":
 				words = append(words, "--as-of="+value)
 			case name == "last" && !inRange(value):
-				return nil, 0, bad("last is a number from 1 to %d", maxLimit)
+				return nil, 0, bad(name, "last is a number from 1 to %d", maxLimit)
 			default:
 				words = append(words, "--"+name+"="+value)
 			}
@@ -54,20 +52,20 @@ func (res Resource) Words(query url.Values, job string) (words []string, limit i
 		limit = DefaultLimit
 		if values := query["limit"]; len(values) > 0 {
 			if len(values) > 1 || !inRange(values[0]) {
-				return nil, 0, bad("limit is a number from 1 to %d", maxLimit)
+				return nil, 0, bad("limit", "limit is a number from 1 to %d", maxLimit)
 			}
 			limit, _ = strconv.Atoi(values[0])
 		}
 		words = append(words, "--limit="+strconv.Itoa(limit+1))
 	} else if query.Has("limit") {
-		return nil, 0, bad("last and limit exclude each other")
+		return nil, 0, bad("limit", "last and limit exclude each other")
 	}
 	if res.verb == "owner" && !query.Has("at") {
 		words = append(words, "--as-of=now")
 	}
 	if strings.Contains(res.Path, "{job}") {
 		if !IsJobID(job) {
-			return nil, 0, bad("%.40q is not the id of a job", job)
+			return nil, 0, bad("job", "%.40q is not the id of a job", job)
 		}
 		words = append(words, "--", job)
 	}

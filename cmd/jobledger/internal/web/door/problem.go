@@ -27,6 +27,41 @@ func Refusal(status int, code, detail string) *Problem {
 	return &Problem{Status: status, Code: code, Detail: detail}
 }
 
+// BadInput is a problem of one field of the request: a parameter, or a member of JSON.
+func BadInput(field, detail string) *Problem {
+	p := Refusal(http.StatusBadRequest, "usage", detail)
+	p.Field = field
+	return p
+}
+
+// BadInputs is a problem of at least one part of the request.
+func BadInputs(all []wire.InputError) *Problem {
+	p := BadInput(all[0].Field, all[0].Detail)
+	if len(all) > 1 {
+		p.Errors = all
+	}
+	return p
+}
+
+// Place sets which part of the request p, which is of err, is about, if that is known. Of a flag of the
+// command line it is the parameter that stands for it.
+func Place(p *Problem, err error) {
+	in, known := wire.InputOf(err)
+	if p.Status != http.StatusBadRequest || !known && !strings.HasPrefix(err.Error(), "--") {
+		return
+	}
+	if !known {
+		in.Field = asParameter(err.Error())
+		if end := strings.IndexFunc(in.Field, func(c rune) bool { return c == ':' || c == ' ' }); end > 0 {
+			in.Field = in.Field[:end]
+		}
+	}
+	if p.Field = in.Field; in.Line > 0 {
+		in.Detail = p.Detail
+		p.Errors = []wire.InputError{in}
+	}
+}
+
 // statusOf are the statuses of the exit codes; any other is 500.
 var statusOf = map[int]int{
 	cli.ExitUsage: http.StatusBadRequest, cli.ExitNothing: http.StatusNotFound,
@@ -60,9 +95,11 @@ func (d *Door) ProblemOf(err error) *Problem {
 	if hint != "" {
 		p.Hint = &hint
 	}
+	Place(p, err)
 	if errors.Is(err, projection.ErrArchived) { // which is something, elsewhere
 		p.Code = "archived"
-		if where, ok := d.segmentOf(err); ok {
+		where, tail, ok := d.segmentOf(err)
+		if p.Pos = tail; ok {
 			p.Hint = &where
 		}
 	}
@@ -80,16 +117,20 @@ func (d *Door) ProblemOf(err error) *Problem {
 	return p
 }
 
-// segmentOf says which file of the archive has the event that err, a [projection.ArchivedError], is about.
-func (d *Door) segmentOf(err error) (text string, ok bool) {
+// segmentOf says which file of the archive has the event that err, a [projection.ArchivedError], is about,
+// and where the ledger ends.
+func (d *Door) segmentOf(err error) (text string, tail int64, ok bool) {
 	asked, is := errors.AsType[*projection.ArchivedError](err)
 	if !is || d.Store == nil {
-		return "", false
+		return "", 0, false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	err = d.Store.Read(ctx, func(tx *ledger.Tx) error {
 		ok = false
+		if tail, err = tx.Tail(ctx); err != nil {
+			return err
+		}
 		all, err := projection.Segments(ctx, tx, 0)
 		for _, s := range all {
 			if first := max(asked.Pos, 1); s.Lo < first && first <= s.Hi {
@@ -100,7 +141,7 @@ func (d *Door) segmentOf(err error) (text string, ok bool) {
 		}
 		return err
 	})
-	return text, ok && err == nil
+	return text, tail, ok && err == nil
 }
 
 // asParameter is detail, about a flag, as about the parameter that stands for it.

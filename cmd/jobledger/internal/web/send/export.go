@@ -37,7 +37,7 @@ func (a *Sender) export(w http.ResponseWriter, r *http.Request) error {
 	}
 	form := cmp.Or(query.Get("format"), "jsonl")
 	if !slices.Contains(export.Formats, form) {
-		return door.Refusal(http.StatusBadRequest, "usage", "format is "+export.FormatWords)
+		return door.BadInput("format", "format is "+export.FormatWords)
 	}
 	var ends [2]*timespec.When
 	for i, name := range []string{"from", "to"} {
@@ -51,7 +51,7 @@ func (a *Sender) export(w http.ResponseWriter, r *http.Request) error {
 	}
 	if from, to := ends[0], ends[1]; from != nil && to != nil && from.ByPos == to.ByPos &&
 		(from.Pos > to.Pos || from.Time.After(to.Time)) {
-		return door.Refusal(http.StatusBadRequest, "usage", "from is later than to")
+		return door.BadInput("from", "from is later than to")
 	}
 	var window export.Window
 	var tail int64

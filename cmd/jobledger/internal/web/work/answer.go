@@ -11,6 +11,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/commands"
 	"jobledger/commands/remote/wire"
 	"jobledger/ledger"
@@ -130,6 +131,7 @@ func problemOf(err error) *wire.Problem {
 	if p.Status == 0 {
 		p.Status = http.StatusInternalServerError
 	}
+	door.Place(p, err)
 	p.Type, p.Title = "urn:jobledger:problem:"+p.Code, http.StatusText(p.Status)
 	if hint != "" {
 		p.Hint = &hint

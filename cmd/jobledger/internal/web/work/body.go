@@ -3,6 +3,7 @@ package work
 import (
 	"errors"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/commands/remote/wire"
 )
 
@@ -59,16 +61,19 @@ func query(r *http.Request, names ...string) (url.Values, error) {
 	if err != nil {
 		return nil, refusal(http.StatusBadRequest, "usage", "the query of the address cannot be read")
 	}
+	allowed := "there are no parameters"
+	if len(names) > 0 {
+		allowed = "the parameters are " + strings.Join(names, ", ") + ", and at most 64"
+	}
 	n := 0
-	for name, given := range values {
-		if n += len(given); slices.Contains(names, name) && n <= 64 {
-			continue
+	var wrong []wire.InputError
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if n += len(values[name]); !slices.Contains(names, name) || n > 64 {
+			wrong = append(wrong, wire.InputError{Field: name, Detail: allowed})
 		}
-		allowed := "there are no parameters"
-		if len(names) > 0 {
-			allowed = "the parameters are " + strings.Join(names, ", ") + ", and at most 64"
-		}
-		return nil, refusal(http.StatusBadRequest, "usage", allowed)
+	}
+	if len(wrong) > 0 {
+		return nil, door.BadInputs(wrong[:min(len(wrong), 64)])
 	}
 	return values, nil
 }

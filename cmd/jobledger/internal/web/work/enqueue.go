@@ -38,7 +38,7 @@ func (m *Room) enqueue(w http.ResponseWriter, r *http.Request, c Caller) error {
 	for i, line := range lines {
 		if n := len(bytes.TrimSpace(line)); n > 0 {
 			if err := wire.Check(line); err != nil {
-				return cli.Usagef("line %d: %w", i+1, err)
+				return m.badLines(lines, wire.InLine(i+1, cli.Usagef("line %d: %w", i+1, err)))
 			}
 		}
 	}
@@ -46,7 +46,7 @@ func (m *Room) enqueue(w http.ResponseWriter, r *http.Request, c Caller) error {
 	var jobs []commands.Enqueue
 	for chunk, err := range reader.Chunks(bytes.NewReader(text)) {
 		if err != nil {
-			return err
+			return m.badLines(lines, err)
 		}
 		if jobs = append(jobs, chunk.Jobs...); len(jobs) > MaxJobs {
 			return refusal(http.StatusRequestEntityTooLarge, "too_large", "more than 1,000 jobs in one request")
@@ -70,6 +70,30 @@ func (m *Room) enqueue(w http.ResponseWriter, r *http.Request, c Caller) error {
 	return m.send(w, r, status, out)
 }
 
+// maxBadLines is how many lines an answer names at most.
+const maxBadLines = 20
+
+// badLines is the answer to lines of which the first bad one is so because of err: it names others too.
+func (m *Room) badLines(lines [][]byte, err error) error {
+	p := *problemOf(err)
+	p.Errors = nil
+	reader := joblines.Reader{Now: m.Now(), Names: joblines.NewNames()}
+	for i, line := range lines {
+		if len(bytes.TrimSpace(line)) == 0 || len(p.Errors) == maxBadLines {
+			continue
+		}
+		lineErr := wire.Check(line)
+		if lineErr == nil {
+			_, lineErr = reader.Job(bytes.TrimPrefix(line, []byte("\ufeff")))
+		}
+		if in, _ := wire.InputOf(lineErr); lineErr != nil {
+			in.Line = i + 1
+			p.Errors = append(p.Errors, in)
+		}
+	}
+	return &p
+}
+
 // put takes one job as JSON, with the id of the address.
 func (m *Room) put(w http.ResponseWriter, r *http.Request, c Caller) error {
 	if _, err := query(r); err != nil {
@@ -80,7 +104,7 @@ func (m *Room) put(w http.ResponseWriter, r *http.Request, c Caller) error {
 	}
 	id := r.PathValue("job")
 	if !isULID(id) {
-		return cli.Usagef("%.40q is not a ULID in capitals", id)
+		return wire.InField("job", cli.Usagef("%.40q is not a ULID in capitals", id))
 	}
 	return m.enqueueOne(w, r, c, id)
 }
@@ -98,7 +122,7 @@ func (m *Room) enqueueOne(w http.ResponseWriter, r *http.Request, c Caller, id s
 		return err
 	}
 	if id != "" && e.ID != "" && e.ID != id {
-		return cli.Usagef("the id %s is not that of the address", e.ID)
+		return wire.InField("id", cli.Usagef("the id %s is not that of the address", e.ID))
 	}
 	if id != "" {
 		e.ID = id
@@ -140,7 +164,7 @@ func lineOf(params url.Values) ([]byte, error) {
 			for _, pair := range values {
 				tag, value, ok := strings.Cut(pair, "=")
 				if _, twice := tags[tag]; !ok || twice {
-					return nil, cli.Usagef("tag: %.40q is not NAME=VALUE, or is given twice", pair)
+					return nil, wire.InField(name, cli.Usagef("tag: %.40q is not NAME=VALUE, or is given twice", pair))
 				}
 				tags[tag] = value
 			}
@@ -149,12 +173,12 @@ func lineOf(params url.Values) ([]byte, error) {
 			line[name] = values
 		default:
 			if len(values) > 1 {
-				return nil, cli.Usagef("%s is given twice", name)
+				return nil, wire.InField(name, cli.Usagef("%s is given twice", name))
 			}
 			line[name] = values[0]
 			if slices.Contains([]string{"priority", "max_attempts", "hold"}, name) {
 				if !json.Valid([]byte(values[0])) {
-					return nil, cli.Usagef("%s: %.40q", name, values[0])
+					return nil, wire.InField(name, cli.Usagef("%s: %.40q", name, values[0]))
 				}
 				line[name] = json.RawMessage(values[0])
 			}
