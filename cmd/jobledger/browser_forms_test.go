@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
@@ -24,10 +25,13 @@ func TestFormsInBrowser(t *testing.T) {
 		Worker: event.Worker{Name: "alpha", Boot: "b1", Host: "h", PID: 1}})
 	check(t, err)
 	ran := claims[0].ID
+	_, err = s.Apply(t.Context(), "worker:alpha", ran, commands.Heartbeat{Token: claims[0].Token,
+		Lease: time.Minute})
+	check(t, err)
 	writeLog(t, s, ran, 1, true, strings.Repeat("451 try again later, "+strings.Repeat("x", 90)+"\n", 60))
 	n := serveStore(t, s.Store, noon)
 	browse(t, browserTask{Link: <-n.links, Forms: true,
 		Pages: []string{"/jobs", "/jobs?find=queue:mail", "/", "/queues/mail",
-			"/jobs/" + string(ran)}})
+			"/jobs/" + string(ran), "/tail"}})
 	commandstest.Verify(t, s.Store)
 }

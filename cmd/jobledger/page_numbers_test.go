@@ -419,7 +419,8 @@ var shownTables = []shownTable{
 		max(f.at) || '›' AS LAST FROM past f WHERE f.kind IN ('failed', 'reclaimed') AND f.at > $from AND f.at <=
 		$end GROUP BY 1`, false},
 	{"/events", "events", 1, eventsSQL + `WHERE pos > CAST($pos AS integer) - 100`, false},
-	{"/tail", "events", 1, eventsSQL + `WHERE pos > CAST($pos AS integer) - 100`, false},
+	{"/tail", "events", 1, eventsSQL + `WHERE pos IN (SELECT pos FROM past WHERE kind <> 'heartbeat' ORDER BY
+		pos DESC LIMIT 100)`, false},
 	{"/integrity", "checks", 1, `WITH RECURSIVE codes (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM codes WHERE
 		i < 32) SELECT printf('V%02d', i) AS "Check", (SELECT max(pos) FROM history) AS "Up to pos" FROM
 		codes`, false},

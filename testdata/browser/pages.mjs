@@ -9,6 +9,7 @@ import {chromium} from 'playwright-core';
 import {forms} from './forms.mjs';
 import {live} from './live.mjs';
 import {night} from './night.mjs';
+import {tail} from './tail.mjs';
 
 const task = JSON.parse(fs.readFileSync(0, 'utf8'));
 const findings = [];
@@ -103,6 +104,7 @@ for (const {path, part} of task.aria ?? []) {
 if (task.forms) {
   await forms({page, open, context, findings});
   await live({page, open, origin, findings});
+  await tail({page, open, context, origin, findings});
 }
 if (task.night) await night({page, open, origin, findings, facts, task});
 

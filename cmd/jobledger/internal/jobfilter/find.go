@@ -112,14 +112,6 @@ func findError(format string, args ...any) error {
 		strings.Join(FindKeys, ", "))
 }
 
-// KindNames returns the names of all kinds of events.
-func KindNames() (names []string) {
-	for _, k := range event.Kinds() {
-		names = append(names, k.String())
-	}
-	return names
-}
-
 // Narrows reports whether a search says more than the queue. One that cannot be read does: its reader says
 // why.
 func Narrows(text string) bool {

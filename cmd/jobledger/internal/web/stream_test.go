@@ -175,7 +175,8 @@ func TestStreamFilters(t *testing.T) {
 	cookie, _ := s.login()
 	mail := s.openStream("/api/v1/events/stream?queue=mail&after=0", "Cookie", cookie)
 	kind := s.openStream("/tail/stream?kind=worker_started&kind=enqueued", "Cookie", cookie)
-	for _, r := range []*reader{mail, kind} {
+	but := s.openStream("/api/v1/events/stream?kind=-enqueued&after=0", "Cookie", cookie)
+	for _, r := range []*reader{mail, kind, but} {
 		if m := r.next(); m.event != "hello" {
 			t.Fatalf("the first message is %+v", m)
 		}
@@ -196,7 +197,15 @@ func TestStreamFilters(t *testing.T) {
 			t.Errorf("event %d for the page: %+v", pos, m)
 		}
 	}
-	for query, want := range map[string]int{"kind=lost": 400, "after=x": 400, "after=-1": 400, "limit=1": 400,
+	service := commands.Service{Store: s.Store}
+	if _, err := service.Pause(t.Context(), "cli:test", "mail", "smtp is down"); err != nil {
+		t.Fatal(err)
+	}
+	if m := but.next(); m.event != "queue_paused" {
+		t.Errorf("all kinds but enqueued begin with %+v", m)
+	}
+	for query, want := range map[string]int{"kind=lost": 400, "kind=-lost": 400, "after=x": 400,
+		"after=-1": 400, "limit=1": 400,
 		"queue=a&queue=b": 400, "job=01KZZZZZZZZZZZZZZZZZZZZZZZ": 404} {
 		if answer, body := s.do("GET", "/api/v1/events/stream?"+query, nil, "Cookie",
 			cookie); answer.StatusCode != want {

@@ -4,12 +4,12 @@ import (
 	"context"
 	"math"
 	"strconv"
-	"strings"
 
 	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/await"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/export"
+	"jobledger/cmd/jobledger/internal/jobfilter"
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/paging"
 	"jobledger/cmd/jobledger/internal/render"
@@ -25,14 +25,15 @@ func (p *Verbs) Events() cli.Verb {
 	return archived.With(p.Program, cli.Verb{
 		Name: "events", Group: cli.GroupAudit, Usage: "list events, the oldest first",
 		About: "--from and --to include the moment that they name; a moment is a time or a place in the ledger, " +
-			"pos:N. --kind may be repeated. To page through a long ledger, give the pos of the last event seen to " +
+			"pos:N. --kind may be repeated; --kind=-heartbeat " +
+			"leaves that kind out. To page through a long ledger, give the pos of the last event seen to " +
 			"--after. With --follow it goes on with the events to come until it is interrupted, or its reader goes " +
 			"away, and ends with 0; started again with --after and the last pos, it misses none and repeats none. " +
 			"What began before --from and lasted, such as a pause, is no event of that window: see " +
 			"'queues --as-of'. With --as-of it is what the ledger had up to that moment.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "job", Usage: "only of this `JOB`"},
-			cli.ListFlag("kind", "only of this `KIND`, such as claimed or refused"),
+			cli.ListFlag("kind", "only of this `KIND`, such as claimed or refused; with - before it, all others"),
 			&cli.StringFlag{Name: "worker", Usage: "only of the worker with this `NAME` or boot"},
 			&cli.StringFlag{Name: "queue", Aliases: []string{"q"}, Usage: "only of this `QUEUE` and its jobs"},
 			&cli.StringFlag{Name: "actor", Usage: "only what this `ACTOR` did; here it is no name for you"},
@@ -48,19 +49,12 @@ func (p *Verbs) Events() cli.Verb {
 			{"jobledger events --from -1h", "what happened in the last hour"},
 			{"jobledger events --kind refused --from -1d", "writes that came too late since yesterday"},
 			{"jobledger events --after 1200 --limit 500 --json", "the next page for a script"},
-			{"jobledger events --follow --from -1m", "watch what happens"},
+			{"jobledger events --follow --from -1m --kind=-heartbeat", "watch what happens, without heartbeats"},
 		},
 		Exits:    []int{cli.ExitNothing, cli.ExitNoJob},
-		Complete: map[string][]string{"kind": kindNames()},
+		Complete: map[string][]string{"kind": jobfilter.KindNames()},
 		Run:      p.events,
 	})
-}
-
-func kindNames() (names []string) {
-	for _, k := range event.Kinds() {
-		names = append(names, k.String())
-	}
-	return names
 }
 
 func (p *Verbs) events(c *cli.Context) error {
@@ -195,13 +189,8 @@ func (p *Verbs) eventFilter(c *cli.Context, tx *ledger.Tx) (f ledger.Filter, err
 	}
 	f = ledger.Filter{Worker: c.String("worker"), Queue: c.String("queue"), Actor: c.String("actor"),
 		After: int64(c.Int("after"))}
-	for _, word := range c.StringSlice("kind") {
-		k, err := event.ParseKind(word)
-		if err != nil {
-			return f, cli.WithHint(cli.Usagef("--kind: there is no kind %q", word), "the kinds are %s",
-				strings.Join(kindNames(), ", "))
-		}
-		f.Kinds = append(f.Kinds, k)
+	if f.Kinds, err = jobfilter.EventKinds(c.StringSlice("kind")); err != nil {
+		return f, err
 	}
 	if f.Until, err = tx.Tail(c.Context); err != nil {
 		return f, err

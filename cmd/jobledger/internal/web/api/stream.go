@@ -12,13 +12,13 @@ import (
 	"strings"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/jobfilter"
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/seen"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/ledger"
-	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -102,12 +102,8 @@ func (o *stream) begin(ctx context.Context, r *http.Request) (first string, err 
 		return "", err
 	}
 	o.filter = ledger.Filter{Queue: query.Get("queue"), Worker: query.Get("worker"), Actor: query.Get("actor")}
-	for _, word := range query["kind"] {
-		k, err := event.ParseKind(word)
-		if err != nil {
-			return "", door.BadInput("kind", fmt.Sprintf("there is no kind %.40q", word))
-		}
-		o.filter.Kinds = append(o.filter.Kinds, k)
+	if o.filter.Kinds, err = jobfilter.EventKinds(query["kind"]); err != nil {
+		return "", door.BadInput("kind", strings.TrimPrefix(err.Error(), "--kind: "))
 	}
 	after := r.Header.Get("Last-Event-ID")
 	if after == "" {

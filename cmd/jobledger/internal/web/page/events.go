@@ -20,7 +20,7 @@ type eventsView struct {
 	frame
 	Events []eventView
 	Filter url.Values
-	Kinds  []choice
+	kindChoice
 	Newest int64  // of a tail: the position of the last event that the page has
 	Stream string // of a tail: where the events come from; ""
 	Older  string // addresses of other pages; "": there is none
@@ -67,14 +67,24 @@ func (p *Pages) eventsPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if query.Has(kindsParam) {
+		return p.sayKinds(w, r, query, false)
+	}
 	return p.showEvents(w, r, eventsView{Filter: query}, query)
 }
 
-// tailPage shows the last events, to which a script adds what is recorded.
+// tailPage shows the last events, to which a script adds what is recorded. Heartbeats are left out, unless
+// the parameter kind is there; it may be empty.
 func (p *Pages) tailPage(w http.ResponseWriter, r *http.Request) error {
 	query, err := api.QueryOf(r)
 	if err != nil {
 		return err
+	}
+	if query.Has(kindsParam) {
+		return p.sayKinds(w, r, query, true)
+	}
+	if !r.URL.Query().Has("kind") {
+		query.Set("kind", "-"+event.KindHeartbeat.String())
 	}
 	shown := eventsView{Filter: query, Stream: "/tail/stream?" + query.Encode()}
 	return p.showEvents(w, r, shown, query)
@@ -119,8 +129,8 @@ func (p *Pages) showEvents(w http.ResponseWriter, r *http.Request, shown eventsV
 	} else {
 		shown.Title = "Tail"
 	}
-	for _, k := range event.Kinds() {
-		shown.Kinds = append(shown.Kinds, choice{k.String(), query.Get("kind") == k.String()})
+	if shown.kindChoice, err = kindsOf(query["kind"]); err != nil {
+		return err
 	}
 	words, _, err := res.Words(asked, "")
 	shown.Command = commandOf(words)

@@ -78,7 +78,7 @@ var paramsOf = map[string][]string{"GET /login": nil, "GET /{$}": {"at"}, "GET /
 	"GET /lanes": api.FailureParams, "GET /failures": api.FailureParams, "GET /workers": {"at", "all"},
 	"GET /workers/{worker}": {"at", "from", "to"}, "GET /queues/{queue}": {"at", "from", "to"},
 	"GET /diff": {"at", "from", "to"}, "GET /incident": {"at", "from", "to"}, "GET /integrity": {"at"},
-	"GET /jobs/{job}": {"at"}, "GET /tail": {"kind", "queue", "job", "worker", "actor"}}
+	"GET /jobs/{job}": {"at"}, "GET /tail": {"kind", kindsParam, "queue", "job", "worker", "actor"}}
 
 // taking refuses requests with other parameters than params.
 func taking(params []string, handle func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter,

@@ -123,12 +123,19 @@ func searched(text string, postgres bool) (conditions []string, ok bool) {
 func Events(query url.Values, pos int64, limit int) string {
 	where := fmt.Sprintf(" WHERE pos <= %d", pos)
 	for _, name := range []string{"job", "kind", "actor", "worker"} {
-		var texts []string
+		var texts, not []string
 		for _, v := range query[name] {
-			texts = append(texts, quoted(v))
+			if kind, left := strings.CutPrefix(v, "-"); left && name == "kind" {
+				not = append(not, quoted(kind))
+			} else {
+				texts = append(texts, quoted(v))
+			}
 		}
 		if len(texts) > 0 {
 			where += " AND " + name + " IN (" + strings.Join(texts, ", ") + ")"
+		}
+		if len(not) > 0 {
+			where += " AND " + name + " NOT IN (" + strings.Join(not, ", ") + ")"
 		}
 	}
 	for name := range query {

@@ -7,8 +7,11 @@ const button = document.getElementById("pause");
 const most = 500;
 let after = table.dataset.after;
 let source = null;
-let held = [];
+let held = []; // while it is paused: the last events that came
+let waiting = 0; // and how many there were
 let paused = false;
+let said = 0;
+let saying = 0;
 
 function cell(row, text, className, href) {
   const td = row.insertCell();
@@ -26,8 +29,9 @@ function cell(row, text, className, href) {
 function add(e) {
   const row = table.insertRow();
   row.id = "e" + e.Pos;
-  cell(row, String(e.Pos), "number", prefix + "/?at=pos:" + e.Pos);
-  cell(row, e.At);
+  cell(row, String(e.Pos), "number", prefix + "/events/" + e.Pos);
+  cell(row, e.At, "", prefix + "/?at=pos:" + e.Pos);
+  row.lastElementChild.firstElementChild.title = "The ledger as it was then";
   cell(row, e.Kind);
   cell(row, "");
   if (e.State) {
@@ -42,8 +46,14 @@ function add(e) {
   while (table.rows.length > most) table.deleteRow(0);
 }
 
+// say shows the status, at most once a second: it is read aloud.
 function say(text) {
-  status.textContent = text;
+  clearTimeout(saying);
+  const wait = Math.max(0, said + 1000 - performance.now());
+  saying = setTimeout(() => {
+    said = performance.now();
+    status.textContent = text;
+  }, wait);
 }
 
 function take(message) {
@@ -55,8 +65,31 @@ function take(message) {
     return;
   }
   held.push(e);
+  waiting++;
   if (held.length > most) held.shift();
-  say(held.length + (held.length < most ? "" : " or more") + " new events wait.");
+  showPaused();
+}
+
+function showPaused() {
+  button.textContent = waiting ? `Go on, ${waiting} new` : "Go on";
+  say(`Paused, ${waiting} new` + (waiting > most ? `; the last ${most} are kept.` : "."));
+}
+
+function pause() {
+  if (paused) return;
+  paused = true;
+  showPaused();
+}
+
+function goOn() {
+  paused = false;
+  if (waiting > held.length) while (table.rows.length) table.deleteRow(0); // some between them are not there
+  for (const e of held) add(e);
+  held = [];
+  waiting = 0;
+  button.textContent = "Pause";
+  for (const row of table.querySelectorAll(".frozen")) row.classList.remove("frozen");
+  say("Following.");
 }
 
 function open() {
@@ -64,7 +97,7 @@ function open() {
   const address = new URL(table.dataset.stream, location.origin);
   address.searchParams.set("after", after);
   source = new EventSource(address);
-  source.addEventListener("hello", () => say("Following."));
+  source.addEventListener("hello", () => paused ? showPaused() : say("Following."));
   source.addEventListener("reset", () => location.reload());
   source.addEventListener("bye", () => say("The server ended the stream."));
   source.onerror = () => {
@@ -80,12 +113,15 @@ function close() {
 }
 
 button.hidden = false;
-button.addEventListener("click", () => {
-  paused = !paused;
-  button.textContent = paused ? "Go on" : "Pause";
-  if (paused) return;
-  for (const e of held) add(e);
-  held = [];
+document.getElementById("freezes").hidden = false;
+button.addEventListener("click", () => paused ? goOn() : pause());
+// A row that somebody clicks would move away: the table stays as it is, and marks the row. Links lead where they lead.
+table.addEventListener("click", (event) => {
+  const row = event.target.closest("tr");
+  if (!row || event.target.closest("a")) return;
+  for (const other of table.querySelectorAll(".frozen")) other.classList.remove("frozen");
+  row.classList.add("frozen");
+  pause();
 });
 document.addEventListener("visibilitychange", () => document.hidden ? close() : open());
 if (!document.hidden) open();
