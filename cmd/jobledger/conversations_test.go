@@ -246,7 +246,7 @@ var (
 		{regexp.MustCompile(`ETag: "(\d+)\.[0-9a-f]{16}`), `ETag: "$1.DIGEST`},
 		{regexp.MustCompile(`id: (\d+)\.[0-9a-f]{8}`), "id: $1.DIGEST"},
 	}
-	verified = regexp.MustCompile(`"(since|until|at|running)":[^,}]+`)
+	verified = regexp.MustCompile(`"(since|until|at|running|seconds|next|doctor)":(\[.*?\]|[^,}]+)`)
 	ofLedger = regexp.MustCompile(`"(engine|schema|verified|version)":("[^"]*"|\d+|\{.*?\})`)
 	position = regexp.MustCompile(`Jobledger-Pos: \d+`)
 )

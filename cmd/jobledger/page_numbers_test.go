@@ -426,6 +426,14 @@ var shownTables = []shownTable{
 		codes`, false},
 	{"/integrity", "events", 1, `SELECT pos AS POS, '‹millis ' || at || '›' AS TIME FROM history WHERE kind IN
 		('rebuilt', 'restored', 'imported', 'sealing', 'archived', 'erased')`, false},
+	{"/integrity", "counts", 1, `WITH counted (WHAT, kind) AS (VALUES ('restored from a backup', 'restored'),
+		('rebuilt from the events', 'rebuilt'), ('imported from a file', 'imported')) SELECT WHAT, (SELECT count(*)
+		FROM history h WHERE h.kind = c.kind) AS COUNT, coalesce((SELECT 'pos ' || pos || ', ‹time ' || at || '›'
+		FROM history h WHERE h.kind = c.kind ORDER BY pos DESC LIMIT 1), 'never') AS LAST FROM counted c UNION
+		SELECT 'jobs whose payload was erased', count(DISTINCT job), '' FROM history WHERE kind = 'erased' UNION
+		SELECT 'events in files of the archive', coalesce(sum((data ->> 'hi') - (data ->> 'lo')), 0), '' FROM
+		history WHERE kind = 'archived' UNION SELECT 'events that have left the ledger for them',
+		coalesce(sum(data ->> 'events'), 0), '' FROM history WHERE kind = 'removed'`, false},
 	{"/jobs/{job}", "attempts", 2, claimsSQL + `WHERE job = $name`, false},
 	{"/jobs/{job}", "history", 1, `SELECT pos AS Pos, '‹millis ' || at || '›' AS Time, actor AS By,
 		coalesce('‹gap ' || (SELECT max(at) FROM past x WHERE x.job = $name AND x.pos < p.pos) || ' ' || at ||

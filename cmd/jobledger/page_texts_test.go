@@ -313,6 +313,9 @@ func init() {
 			max(at) || '›' AS at FROM history`, false},
 		{"/integrity", "p", `None of 32 checks found anything\. The whole ledger was last verified 0s ago, up to ` +
 			`pos (?P<tail>\d+), in \S+\. .*`, `SELECT max(pos) AS tail FROM history`, false},
+		// What doctor says of files and processes is in no view; it is compared with the command elsewhere.
+		{"/integrity", "li problem", `problem (?P<text>.* \(D\d\d\) .*)`, `SELECT $gtext AS text`, false},
+		{"/integrity", "li warning", `warning (?P<text>.* \(D\d\d\) .*)`, `SELECT $gtext AS text`, false},
 		{"/integrity", "events/WHAT", `.*`, fmtAtoms(`p.pos = CAST($rowa AS integer)`), true},
 		{"/jobs", "p", `More than (?P<n>\d+) jobs\.`, `SELECT min(50, count(*) - 1) AS n FROM made`,
 			false},

@@ -4,11 +4,17 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"html"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/doctor"
+	"jobledger/cmd/jobledger/internal/evidence"
+	"jobledger/commands"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection/audit"
 )
@@ -98,7 +104,7 @@ func TestIntegrityIsOfNow(t *testing.T) {
 	_, get := serveOn(t, importNight(t).Store, atMorning)
 	_, _, page := get("/integrity?at=pos:2159")
 	for _, want := range []string{"This page is always about now", `href="/lanes?at=pos%3A2159"`,
-		"pos 4564 · ", ">/integrity?at=pos%3A4564<"} {
+		"pos 4564 · ", "<dt>link</dt><dd><code>/integrity</code>"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not have %s", want)
 		}
@@ -111,5 +117,128 @@ func TestIntegrityIsOfNow(t *testing.T) {
 	}
 	if status, _, text := get("/integrity?at=nonsense"); status != 400 {
 		t.Errorf("a moment that is none: %d %s", status, text)
+	}
+}
+
+// TestIntegrityIsWhatTheCommandsSay compares what the page and the API say of the ledger as a whole with what
+// checkpoint, seal, events and doctor print of the same ledger.
+func TestIntegrityIsWhatTheCommandsSay(t *testing.T) {
+	t.Parallel()
+	s := newScenario(t)
+	kept := filepath.Join(t.TempDir(), "kept")
+	ran := func(words ...string) string {
+		t.Helper()
+		code, out, said := s.run(0, words...)
+		if code != 0 && (words[0] != "doctor" || code != cli.ExitDiscrepancy) {
+			t.Fatalf("%v: %d %s", words, code, said)
+		}
+		return out
+	}
+	var erased []string
+	for range 3 {
+		erased = append(erased, string(s.enqueue(commands.Enqueue{Queue: "mail", Payload: []byte("ada")}).ID))
+	}
+	s.Now = time.Now().Add(time.Minute) // no file is from the future
+	now := func() time.Time { return s.Now.In(time.FixedZone("", 2*3600)) }
+	_, before := serveOn(t, s.Store, now)
+	if _, _, page := before("/integrity"); !strings.Contains(page, "as sealing is off") ||
+		!strings.Contains(page, "There are no seals") {
+		t.Errorf("before seal --init: %s", page)
+	}
+	ran("seal", "--init", "--origin", "jobs.example.com")
+	for _, id := range erased[:2] {
+		ran("cancel", id, "--reason", "not needed")
+		ran("erase", id, "--reason", "a wish")
+	}
+	ran("rebuild")
+	ran("checkpoint", "--to", kept)
+	s.enqueue(commands.Enqueue{Queue: "mail"})
+	ran("pause", "-q", "mail", "--reason", "smtp is down")
+	var checkpoint struct {
+		Origin, Root, Text string
+		Size               int64
+	}
+	check(t, json.Unmarshal([]byte(ran("checkpoint", "--json")), &checkpoint))
+	var rebuilt struct {
+		Pos       int64
+		At, Actor string
+	}
+	check(t, json.Unmarshal([]byte(ran("events", "--json", "--kind", "rebuilt")), &rebuilt))
+	var findings []doctor.Finding
+	for line := range strings.Lines(ran("doctor", "--json")) {
+		var f doctor.Finding
+		check(t, json.Unmarshal([]byte(line), &f))
+		findings = append(findings, f)
+	}
+	type happened struct {
+		Count int64
+		Last  *struct {
+			Pos       int64
+			At, Actor string
+		}
+	}
+	var answer struct {
+		Head struct {
+			Pos                int64
+			Origin, Root, Text string
+		}
+		Seals struct {
+			Sealing    bool
+			Count      int64
+			HandedOut  int64 `json:"handed_out"`
+			Checkpoint struct {
+				Size int64
+				Root string
+			}
+			Verdict string
+		}
+		Restores, Rebuilds, Imports happened
+		Erased                      int64 `json:"erased_jobs"`
+		Archive                     struct{ Files, Events int64 }
+		Doctor                      []doctor.Finding
+	}
+	_, get := serveOn(t, s.Store, now)
+	_, _, text := get("/api/v1/integrity")
+	check(t, json.Unmarshal([]byte(text), &answer))
+	if h := answer.Head; h.Pos != checkpoint.Size || h.Origin != checkpoint.Origin ||
+		h.Root != checkpoint.Root || h.Text != checkpoint.Text {
+		t.Errorf("the head is %+v, and checkpoint prints %+v", h, checkpoint)
+	}
+	lines, _, err := evidence.ReadCheckpoints(kept)
+	check(t, err)
+	if q := answer.Seals; !q.Sealing || q.HandedOut != 1 || q.Count != 2 || q.Verdict != "same" ||
+		q.Checkpoint.Size != lines[0].Size || q.Checkpoint.Root != lines[0].Root.String() {
+		t.Errorf("the seals are %+v, and %+v was handed out", q, lines)
+	}
+	if r := answer.Rebuilds; r.Count != 1 || r.Last.Pos != rebuilt.Pos || r.Last.At != rebuilt.At ||
+		r.Last.Actor != rebuilt.Actor {
+		t.Errorf("the rebuilds are %+v, and events prints %+v", r, rebuilt)
+	}
+	if answer.Restores.Count+answer.Imports.Count+answer.Archive.Files+answer.Archive.Events != 0 ||
+		answer.Erased != 2 {
+		t.Errorf("%+v", answer)
+	}
+	if !slices.Equal(answer.Doctor, findings) ||
+		!slices.ContainsFunc(findings, func(f doctor.Finding) bool { return f.Code == doctor.CodePaused }) {
+		t.Errorf("the API has\n%+v\nand doctor prints\n%+v", answer.Doctor, findings)
+	}
+	_, _, page := get("/integrity")
+	for _, want := range append(strings.Split(strings.TrimSpace(checkpoint.Text), "\n"),
+		"2 seals, of which 1 handed out", "the ledger still has them") {
+		if !strings.Contains(html.UnescapeString(page), want) {
+			t.Errorf("the page does not have %q", want)
+		}
+	}
+	counts := tableOf(t, page, `aria-label="counts"`)[1:]
+	for i, want := range []string{"0", "1", "0", "2", "0", "0"} {
+		if counts[i][1] != want {
+			t.Errorf("%s: %s, want %s", counts[i][0], counts[i][1], want)
+		}
+	}
+	for _, f := range findings {
+		if !strings.Contains(html.UnescapeString(page), f.Seen) ||
+			!strings.Contains(html.UnescapeString(page), f.Remedy) {
+			t.Errorf("the page does not have %+v", f)
+		}
 	}
 }

@@ -97,6 +97,12 @@ func Seals(ctx context.Context, tx *ledger.Tx) iter.Seq2[Seal, error] {
 	return seals(ctx, tx, sealColumns+` ORDER BY n`)
 }
 
+// CountSeals returns how many seals there are, and how many of them are checkpoints that were handed out.
+func CountSeals(ctx context.Context, tx *ledger.Tx) (all, handedOut int64, err error) {
+	err = first(ctx, tx, []any{&all, &handedOut}, `SELECT count(*), count(note) FROM seals`)
+	return all, handedOut, err
+}
+
 // LastSeal returns the last seal; ok is false if there is none.
 func LastSeal(ctx context.Context, tx *ledger.Tx) (s Seal, ok bool, err error) {
 	return lastSeal(ctx, tx, sealColumns+` ORDER BY n DESC LIMIT 1`)

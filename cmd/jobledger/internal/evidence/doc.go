@@ -4,5 +4,5 @@
 //	compared, err := evidence.Compare(ctx, tx, checkpoint)
 //	if err == nil && !compared.Same() { … compared says where they part }
 //
-// Files in reading order: compare.go, handout.go, append.go, prove.go, judge.go.
+// Files in reading order: compare.go, handout.go, state.go, append.go, prove.go, judge.go.
 package evidence

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/doctor"
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/paging"
 	"jobledger/cmd/jobledger/internal/web/door"
@@ -29,6 +30,8 @@ type API struct {
 	Config
 	metrics     cache
 	totals      view.Totals
+	books       view.Kept[view.Books]
+	examined    view.Kept[[]doctor.Finding]
 	Waiting     func() int    // how many claims wait; nil: none
 	Whole       *view.Whole   // what has left the ledger too; nil: the archive is not known
 	StreamWrite time.Duration // how long the client of a stream may read nothing

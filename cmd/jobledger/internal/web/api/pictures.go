@@ -6,7 +6,6 @@ import (
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/history"
-	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection/status"
@@ -126,55 +125,4 @@ func readFailures(r *http.Request, tx *ledger.Tx, s history.Span) (any, error) {
 			event.FormatTime(g.First), event.FormatTime(g.Last), g.LastPos, g.Workers, g.Versions})
 	}
 	return map[string]any{"items": items}, err
-}
-
-// integrity sends what was verified.
-func (a *API) integrity(w http.ResponseWriter, r *http.Request) error {
-	if _, err := ReadParams(r, nil); err != nil {
-		return err
-	}
-	return a.sendIntegrity(w)
-}
-
-// checkAll has the whole ledger verified, and sends what was verified before that.
-func (a *API) checkAll(w http.ResponseWriter, r *http.Request) error {
-	if _, err := ReadParams(r, nil); err != nil {
-		return err
-	}
-	a.Verifier.AskWhole()
-	return a.sendIntegrity(w)
-}
-
-func (a *API) sendIntegrity(w http.ResponseWriter) error {
-	v := a.Verifier.Last()
-	out := verifiedJSON(v)
-	type checkJSON struct {
-		Code     string `json:"code"`
-		Finds    string `json:"finds"`
-		Findings int    `json:"findings"`
-		Until    *int64 `json:"until"` // null: it was not carried out
-	}
-	var checks []checkJSON
-	for _, c := range v.Checks() {
-		check := checkJSON{Code: c.Code, Finds: c.Finds, Findings: c.Findings}
-		if c.Done {
-			check.Until = &c.Until
-		}
-		checks = append(checks, check)
-	}
-	out["checks"], out["stopped"] = checks, v.Stopped
-	return sendJSON(w, v.Until, out)
-}
-
-// verifiedJSON is what was verified.
-func verifiedJSON(v view.Verification) map[string]any {
-	out := map[string]any{"since": v.Since, "until": v.Until, "at": nil, "running": v.Running,
-		"findings": v.Findings}
-	if v.Findings == nil {
-		out["findings"] = []any{}
-	}
-	if !v.At.IsZero() {
-		out["at"] = event.FormatTime(v.At)
-	}
-	return out
 }

@@ -27,8 +27,9 @@ type integrityView struct {
 	Bad      int // of them, so many have findings
 	Table    *render.Table
 	Events   *render.Table // restores, rebuilds, imports, seals, erasures
-	Head     string
 	Operates bool
+
+	booksView
 
 	Elsewhere moment // that the other pages are about, as links lead to them from here
 }
@@ -89,16 +90,19 @@ func (p *Pages) integrityPage(w http.ResponseWriter, r *http.Request) error {
 			v := p.viewOf(e)
 			shown.Events.Add(fmt.Sprint(v.Pos), v.At, v.Kind, v.By, v.What)
 		}
-		for e, err := range tx.Events(r.Context(), ledger.Filter{Limit: 1, Last: true}) {
-			if err != nil {
-				return err
-			}
-			shown.Head = render.Millis(e.At.In(zone))
-		}
 		return nil
 	})
 	if err != nil {
 		return err
+	}
+	if shown.Books, err = p.Books(r.Context()); err != nil {
+		return err
+	}
+	if err := shown.addBooks(p); err != nil {
+		return err
+	}
+	if shown.Operates {
+		shown.examine(r, p)
 	}
 	if !shown.Verification.At.IsZero() {
 		shown.Checked, shown.Count = render.Age(shown.Verification.At, p.Now()), shown.Until-shown.Since
@@ -115,6 +119,7 @@ func (p *Pages) integrityPage(w http.ResponseWriter, r *http.Request) error {
 		shown.Table = layout.Findings(shown.Findings)
 	}
 	shown.Command, shown.API = "jobledger verify", "/api/v1/integrity"
+	shown.Link = p.Door.Prefix.At("/integrity") // it has no past
 	shown.SQL = sqltext.Kinds(integrityKinds)
 	return p.render(w, "integrity", shown)
 }
