@@ -12,6 +12,9 @@ import (
 	"jobledger/ledger"
 )
 
+// The boot of a process and the token of a claim, in requests.
+const someBoot, someToken = "01KDXYZAF8000000000000000B", "01KDXYZAF8000000000000000A"
+
 // requestOf is a request for a route: its pattern with something in each of its variables.
 func (s *served) requestOf(rt door.Route) (method, path string) {
 	method, path, found := strings.Cut(rt.Pattern, " ")
@@ -29,6 +32,14 @@ func (s *served) requestOf(rt door.Route) (method, path string) {
 				value = string(s.job)
 			case "$":
 				value = ""
+			case "boot":
+				value = someBoot
+			case "token":
+				value = someToken
+			case "stream":
+				value = "out"
+			case "name":
+				value = "style.css"
 			case "queue":
 				value = "mail"
 			}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -34,6 +35,7 @@ type served struct {
 	client *http.Client
 	stop   func() error
 	access string // the file of tokens
+	socket string // the path of the Unix socket; "": it is not on one
 	job    event.JobID
 }
 
@@ -82,6 +84,23 @@ func serveWith(t testing.TB, address string, change func(c *Config)) *served {
 		}
 		s.client.CloseIdleConnections()
 	})
+	return s
+}
+
+// serveOnSocket is serveWith on a Unix socket.
+func serveOnSocket(t testing.TB, change func(c *Config)) *served {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "web") // a short path: a socket's has 108 bytes at most
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	path := filepath.Join(folder, "s")
+	s := serveWith(t, "unix:"+path, change)
+	s.base, s.socket = "http://localhost", path
+	s.client.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}}
 	return s
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -212,7 +213,7 @@ func (m *Room) carryOut(w http.ResponseWriter, r *http.Request, c Caller, o *ops
 	if err != nil {
 		return nil, err
 	}
-	if len(jobs) > 0 {
+	if jobs = ownOf(c, jobs); len(jobs) > 0 {
 		m.hub.claimed()
 		m.known.put(jobs...)
 	}
@@ -231,6 +232,12 @@ func (m *Room) carryOut(w http.ResponseWriter, r *http.Request, c Caller, o *ops
 		}
 	}
 	return jobs, nil
+}
+
+// ownOf are the jobs that are of queues of c. The tokens of a request lead to live claims of any queue, since
+// they say that it is sent again.
+func ownOf(c Caller, jobs []projection.Job) []projection.Job {
+	return slices.DeleteFunc(jobs, func(j projection.Job) bool { return !c.May(access.Work, j.Queue) })
 }
 
 // answerTurn answers with what was carried out and claimed.
@@ -274,7 +281,7 @@ func (m *Room) waitFor(w http.ResponseWriter, r *http.Request, c Caller, request
 				_, jobs, err = m.Service.ApplyAndClaim(ctx, c.Actor, nil, request)
 				return err
 			})
-			if len(jobs) > 0 {
+			if jobs = ownOf(c, jobs); len(jobs) > 0 {
 				m.hub.claimed()
 				m.known.put(jobs...)
 			}

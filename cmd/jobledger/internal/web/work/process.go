@@ -48,14 +48,11 @@ func (m *Room) comes(w http.ResponseWriter, r *http.Request, c Caller) error {
 		if len(asked.Queues) == 0 {
 			return &commands.InvalidError{Field: "queues", Allowed: "one queue at least"}
 		}
-		err := m.Service.Store.Read(r.Context(), func(tx *ledger.Tx) error {
-			n, err := tx.Worker(r.Context(), process)
-			known = n != 0
-			return err
-		})
+		said, err := m.saidBy(r.Context(), process)
 		if err != nil {
 			return err
 		}
+		known = said != nil
 	}
 	status := http.StatusCreated
 	err = m.write(w, r, func(ctx context.Context) error {
@@ -96,19 +93,8 @@ func (m *Room) fits(ctx context.Context, process event.Worker, queues, capabilit
 	said, known := m.started[process]
 	m.mu.Unlock()
 	if !known {
-		err := m.Service.Store.Read(ctx, func(tx *ledger.Tx) error {
-			filter := ledger.Filter{Worker: process.Name, Kinds: []event.Kind{event.KindWorkerStarted}}
-			for e, err := range tx.Events(ctx, filter) {
-				if err != nil {
-					return err
-				}
-				if e.Worker == process {
-					said, _ = e.Body.(*event.WorkerStarted)
-				}
-			}
-			return nil
-		})
-		if err != nil {
+		var err error
+		if said, err = m.saidBy(ctx, process); err != nil {
 			return err
 		}
 		m.mu.Lock()
@@ -135,8 +121,26 @@ func (m *Room) fits(ctx context.Context, process event.Worker, queues, capabilit
 	return nil
 }
 
-// goes records that a worker process has ended in an orderly way. That of one that is not there changes
-// nothing.
+// saidBy is what the process said when it started; nil: it did not, or has stopped since.
+func (m *Room) saidBy(ctx context.Context, process event.Worker) (said *event.WorkerStarted, err error) {
+	err = m.Service.Store.Read(ctx, func(tx *ledger.Tx) error {
+		filter := ledger.Filter{Worker: process.Name,
+			Kinds: []event.Kind{event.KindWorkerStarted, event.KindWorkerStopped}}
+		for e, err := range tx.Events(ctx, filter) {
+			if err != nil {
+				return err
+			}
+			if e.Worker == process {
+				said, _ = e.Body.(*event.WorkerStarted)
+			}
+		}
+		return nil
+	})
+	return said, err
+}
+
+// goes records that a worker process has ended in an orderly way. That of one that is not there, or did not
+// say that it started, changes nothing.
 func (m *Room) goes(w http.ResponseWriter, r *http.Request, _ Caller) error {
 	boot, err := bootOf(r)
 	if err != nil {
@@ -148,6 +152,8 @@ func (m *Room) goes(w http.ResponseWriter, r *http.Request, _ Caller) error {
 	if _, err := body(w, r, MaxOne); err != nil { // it says nothing
 		return err
 	}
+	m.coming.Lock()
+	defer m.coming.Unlock()
 	var process event.Worker
 	there := false
 	err = m.Service.Store.Read(r.Context(), func(tx *ledger.Tx) (err error) {
@@ -155,6 +161,14 @@ func (m *Room) goes(w http.ResponseWriter, r *http.Request, _ Caller) error {
 		return err
 	})
 	if err == nil && there {
+		var said *event.WorkerStarted
+		said, err = m.saidBy(r.Context(), process)
+		there = said != nil
+	}
+	if err == nil && there {
+		m.mu.Lock()
+		delete(m.started, process)
+		m.mu.Unlock()
 		err = m.write(w, r, func(ctx context.Context) error { return m.Service.WorkerStopped(ctx, process) })
 	}
 	if err != nil {
