@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"html"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,6 +18,9 @@ import (
 type lanesAnswer struct {
 	From     time.Time
 	Claims   int
+	Group    string
+	Lanes    []testLane
+	Idle     []testLane
 	Row      []int
 	Event    []int64
 	How      []int
@@ -34,6 +39,11 @@ type lanesAnswer struct {
 	}
 }
 
+type testLane struct {
+	Group, Worker, Host string
+	Claims, Processes   int
+}
+
 func readLanes(t *testing.T, get func(string) string, query string) (l lanesAnswer) {
 	t.Helper()
 	body := get("/api/v1/lanes?" + query)
@@ -43,13 +53,23 @@ func readLanes(t *testing.T, get func(string) string, query string) (l lanesAnsw
 	return l
 }
 
-const nightWindow = "from=2026-03-14T23:30:00Z&to=2026-03-15T04:00:00Z"
-
-// TestLanesHaveTheEndsOfLeases compares when leases ended with what the events say.
-func TestLanesHaveTheEndsOfLeases(t *testing.T) {
+// TestLanes reads the lanes of the bad night, and the pictures of its jobs, in which claims have the same
+// shapes.
+func TestLanes(t *testing.T) {
 	ledgertest.OfSQLite(t) // its statements are those of SQLite
 	t.Parallel()
 	s, get := serveNight(t)
+	t.Run("leases", func(t *testing.T) { lanesHaveTheEndsOfLeases(t, s, get) })
+	t.Run("shapes", func(t *testing.T) { ownersHaveShapes(t, s, get) })
+	t.Run("operators", func(t *testing.T) { lanesHaveWhatOperatorsDid(t, s, get) })
+	t.Run("groups", func(t *testing.T) { lanesByGroup(t, s, get) })
+	t.Run("moment", func(t *testing.T) { lanesEndAtTheirMoment(t, s, get) })
+}
+
+const nightWindow = "from=2026-03-14T23:30:00Z&to=2026-03-15T04:00:00Z"
+
+// lanesHaveTheEndsOfLeases compares when leases ended with what the events say.
+func lanesHaveTheEndsOfLeases(t *testing.T, s *scenario, get func(string) string) {
 	l := readLanes(t, get, nightWindow)
 	lost := 0
 	for _, how := range l.How {
@@ -71,11 +91,8 @@ func TestLanesHaveTheEndsOfLeases(t *testing.T) {
 	}
 }
 
-// TestOwnersHaveShapes looks at the picture of a job of each outcome: none needs its color.
-func TestOwnersHaveShapes(t *testing.T) {
-	ledgertest.OfSQLite(t) // its statements are those of SQLite
-	t.Parallel()
-	s, get := serveNight(t)
+// ownersHaveShapes looks at the picture of a job of each outcome: none needs its color.
+func ownersHaveShapes(t *testing.T, s *scenario, get func(string) string) {
 	groups := regexp.MustCompile(`(?s)<g class="(\w+)">(.*?)</g>`)
 	const twice = "01KKQGAZ43CWGCX9CD0BRFPDB6"
 	of := func(outcome string) string {
@@ -110,12 +127,9 @@ func TestOwnersHaveShapes(t *testing.T) {
 	}
 }
 
-// TestLanesHaveWhatOperatorsDid compares the acts of lanes with the events, and the new versions with the
+// lanesHaveWhatOperatorsDid compares the acts of lanes with the events, and the new versions with the
 // starts of workers, also where those of before started before the window.
-func TestLanesHaveWhatOperatorsDid(t *testing.T) {
-	ledgertest.OfSQLite(t) // its statements are those of SQLite
-	t.Parallel()
-	s, get := serveNight(t)
+func lanesHaveWhatOperatorsDid(t *testing.T, s *scenario, get func(string) string) {
 	l := readLanes(t, get, nightWindow)
 	var words []string
 	for _, a := range l.Acts {
@@ -144,5 +158,80 @@ func TestLanesHaveWhatOperatorsDid(t *testing.T) {
 		if len(d) != 1 || d[0].From != "v1" || d[0].To != "v2" || len(d[0].Workers) < 3 || d[0].Until < d[0].At {
 			t.Errorf("new versions from %s on: %+v, want v1 to v2 of several workers", from, d)
 		}
+	}
+}
+
+// lanesByGroup compares the rows of lanes, grouped in each way, with the claims; workers without any are
+// apart.
+func lanesByGroup(t *testing.T, s *scenario, get func(string) string) {
+	const live = " FROM attempts WHERE claimed_at <= '2026-03-15T04:00:00.000000Z' AND (ended_at IS NULL OR " +
+		"ended_at > '2026-03-14T23:30:00.000000Z') GROUP BY 1 ORDER BY 1"
+	for group, row := range map[string]string{"host": "host || ' ' || host", "queue": "queue || ' ' || host",
+		"none": "' ' || host"} {
+		l := readLanes(t, get, nightWindow+"&px=1200&group="+group)
+		var rows []string
+		for _, lane := range l.Lanes {
+			rows = append(rows, fmt.Sprintf("%s %s %s %d", lane.Group, lane.Host, lane.Worker, lane.Claims))
+		}
+		if group != "none" && !slices.IsSorted(rows) {
+			t.Errorf("rows by %s are in no order: %q", group, rows)
+		}
+		slices.Sort(rows)
+		want := strings.Split(strings.TrimRight(queried(t, s.Store.DSN(),
+			"SELECT "+row+" || ' ' || worker || ' ' || count(*)"+strings.Replace(live, "GROUP BY 1",
+				"GROUP BY "+row+", worker", 1)), "\n"), "\n")
+		if l.Group != group || !slices.Equal(rows, want) {
+			t.Errorf("rows by %s are %q, want %q", l.Group, rows, want)
+		}
+	}
+	get("/lanes?group=queue&" + nightWindow)
+	pause := readLanes(t, get, "from=2026-03-15T01:56:00Z&to=2026-03-15T02:04:00Z")
+	var idle []string
+	for _, lane := range pause.Idle {
+		idle = append(idle, lane.Worker)
+	}
+	if want := []string{"alpha-mail", "bravo-mail", "charlie-mail"}; len(idle) < 3 || !slices.Equal(want,
+		slices.DeleteFunc(idle, func(name string) bool { return !strings.HasSuffix(name, "-mail") })) {
+		t.Errorf("without claims while the queue mail was paused: %q, want %q and perhaps others", idle, want)
+	}
+	if all := len(pause.Idle) + len(pause.Lanes); all != 6 {
+		t.Errorf("%d workers lived while the queue mail was paused, want 6", all)
+	}
+	_, fetch := serveOn(t, s.Store, atMorning)
+	for _, path := range []string{"/lanes?group=worker", "/api/v1/lanes?group=worker"} {
+		if status, _, body := fetch(path); status != 400 ||
+			!strings.Contains(body, "group is one of host, queue, none") {
+			t.Errorf("%s: %d %s, want 400 and the list", path, status, body)
+		}
+	}
+}
+
+// lanesEndAtTheirMoment looks at the page of a moment: its script knows the moment, and no link leads past
+// it.
+func lanesEndAtTheirMoment(t *testing.T, _ *scenario, get func(string) string) {
+	const at = "2026-03-15T01:16:30"
+	page := html.UnescapeString(get("/lanes?at=" + at + "Z&from=2026-03-15T00:30:00Z"))
+	for _, part := range []string{`data-until="` + at, `data-past="true"`, "&to=" + url.QueryEscape(at+"Z")} {
+		if !strings.Contains(page, part) {
+			t.Errorf("the page has no %s", part)
+		}
+	}
+	source := regexp.MustCompile(`data-lanes="([^"]*)"`).FindStringSubmatch(page)[1]
+	if !strings.Contains(source, "at=pos%3A") {
+		t.Errorf("the script reads %s, which is not about the moment", source)
+	}
+	windows := regexp.MustCompile(`(href|data-map)="([^"]*[?&]to=[^"]*)"`)
+	for _, link := range windows.FindAllStringSubmatch(page, -1) {
+		address, err := url.Parse(link[2])
+		check(t, err)
+		if to := address.Query().Get("to"); to > at+"Z" {
+			t.Errorf("%s leads past %s", link[2], at)
+		}
+	}
+	var l struct{ To time.Time }
+	check(t, json.Unmarshal([]byte(get("/api/v1/lanes?from=2026-03-15T00:30:00Z&to=2026-03-15T03:00:00Z&at="+
+		at+"Z")), &l))
+	if got := l.To.UTC().Format("2006-01-02T15:04:05"); got > at {
+		t.Errorf("lanes as of %s end at %s", at, got)
 	}
 }

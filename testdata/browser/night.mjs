@@ -43,6 +43,7 @@ export async function night({page, open, origin, findings, facts, task}) {
       clip: {x: 0, y: 0, width: 1280, height: Math.min(900, Math.ceil(box.y + box.height + 60))}});
   }
   await stretches({page, canvas, findings});
+  await groups({page, canvas, findings});
   await map({page, canvas, findings});
   await saves({page, canvas, origin, findings, facts});
   const scripting = await scriptTime(page, origin + task.night.path);
@@ -67,7 +68,7 @@ async function stretches({page, canvas, findings}) {
   };
   await until('not what waited, how long, and what failed',
     (d) => d.waiting > 50 && d.wait_p99 > 1100 && d.failed_or_lost > 10);
-  const box = await canvas.boundingBox();
+  const box = await canvas.boundingBox(), begun = page.url();
   await page.mouse.move(box.x + 400, box.y + 100);
   const text = await page.locator('#cross').getAttribute('data-text');
   if (!/^\d\d:\d\d:\d\d · \d+ waiting · wait p99 \d+ (ms|s|min)/.test(text)) findings.push(`night: under the pointer: ${text}`);
@@ -98,6 +99,16 @@ async function stretches({page, canvas, findings}) {
     }
   }
   await page.keyboard.press('Escape');
+  // Nothing past the moment of the page is shown, however far the picture is moved.
+  await page.mouse.move(box.x + 900, box.y + 200);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 300, box.y + 200, {steps: 4});
+  await page.mouse.up();
+  await page.waitForTimeout(400);
+  const to = new URL(page.url()).searchParams.get('to');
+  if (!(Date.parse(to) <= Date.parse('2026-03-15T04:00:00Z'))) findings.push(`night: as of 04:00 the lanes go up to ${to}`);
+  await page.goto(begun);
+  await until('not drawn', ({bars}) => bars > 0);
   // A day of which the night is a small part.
   const before = page.url();
   const day = new URL(before);
@@ -149,6 +160,36 @@ async function map({page, canvas, findings}) {
   await moved('a click', at);
   const text = await frame.getAttribute('aria-valuetext');
   if (!/\d\d:\d\d:\d\d, 30 min$/.test(text)) findings.push(`night: the frame says: ${text}`);
+  await page.goto(before);
+  await canvas.and(page.locator('[data-drawn]')).waitFor();
+}
+
+// groups checks the rows by queue, those of workers without claims, and the line of numbers.
+async function groups({page, canvas, findings}) {
+  const before = page.url();
+  const drawn = async () => JSON.parse(await canvas.getAttribute('data-drawn'));
+  const summary = await page.locator('#summary').innerText();
+  if (!/^950 claims · \d+ joined \(too short to see\) · 6 refused writes · 292 failed · 7 lost/.test(summary)) {
+    findings.push(`night: the line below the picture is: ${summary}`);
+  }
+  await Promise.all([page.waitForURL('**group=queue**'), page.getByLabel('Rows by').selectOption('queue')]);
+  await canvas.and(page.locator('[data-drawn]')).waitFor();
+  if ((await drawn()).groups !== 2) findings.push(`night: ${(await drawn()).groups} groups of rows by queue, want 2`);
+  const pause = new URL(before);
+  pause.searchParams.set('from', '2026-03-15T01:56:00Z');
+  pause.searchParams.set('to', '2026-03-15T02:04:00Z');
+  await page.goto(pause.href);
+  await canvas.and(page.locator('[data-drawn]')).waitFor();
+  const rows = (await drawn()).rows, button = page.getByRole('button', {name: / without claims/});
+  const idle = parseInt(await button.innerText());
+  await button.focus();
+  await page.keyboard.press('Enter');
+  if (!(idle >= 3) || (await drawn()).rows !== rows + idle || !await button.evaluate((b) => b.matches(':focus'))) {
+    findings.push(`night: with ${idle} rows opened there are ${(await drawn()).rows}, and ${rows} before`);
+  }
+  await canvas.focus();
+  await page.keyboard.press('w');
+  if ((await drawn()).rows !== rows) findings.push('night: w does not fold the rows without claims');
   await page.goto(before);
   await canvas.and(page.locator('[data-drawn]')).waitFor();
 }

@@ -1,13 +1,16 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
@@ -28,10 +31,11 @@ const (
 
 // Parameters of a window of the ledger: those of lanes, and those of what else is about a window.
 var (
-	LaneParams    = []string{"at", "from", "to", "queue", "worker", "px"}
-	FailureParams = []string{"at", "from", "to", "queue", "worker"}
-	SeriesParams  = []string{"at", "from", "to", "queue"}
-	DiffParams    = []string{"at", "from", "to", "limit"}
+	LaneParams     = []string{"at", "from", "to", "queue", "worker", "px", "group"}
+	LanePageParams = []string{"at", "from", "to", "queue", "worker", "group"}
+	FailureParams  = []string{"at", "from", "to", "queue", "worker"}
+	SeriesParams   = []string{"at", "from", "to", "queue"}
+	DiffParams     = []string{"at", "from", "to", "limit"}
 )
 
 // Moment returns the moment that value names, the value of the parameter name, as --as-of is read.
@@ -64,6 +68,10 @@ func (a *API) Span(ctx context.Context, tx *ledger.Tx, query url.Values) (s hist
 		return s, err
 	}
 	s.Queue, s.Worker = query.Get("queue"), query.Get("worker")
+	if s.Group = cmp.Or(query.Get("group"), history.Groups[0]); !slices.Contains(history.Groups, s.Group) {
+		return s, door.Refusal(http.StatusBadRequest, "usage",
+			"group is one of "+strings.Join(history.Groups, ", "))
+	}
 	if c := door.CallerOf(ctx); !c.AllQueues() {
 		s.Own = true
 		if err := a.ownPositions(ctx, tx, query); err != nil {

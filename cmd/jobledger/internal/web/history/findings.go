@@ -70,10 +70,13 @@ func (l *Lanes) taken(rows []int, after int64, at func(int64) time.Time,
 
 // silent are the workers that fell silent, in one finding where it was a whole host.
 func (l *Lanes) silent(at func(int64) time.Time, clock func(time.Time) string) (found []Finding) {
-	hosts := make(map[string][]int) // rows of workers that fell silent
-	live := make(map[string]int)    // rows of the host
+	hosts := make(map[string][]int)          // rows of workers that fell silent
+	live := make(map[string]map[string]bool) // the workers of the host
 	for i, lane := range l.Lanes {
-		if live[lane.Host]++; len(lane.Silent) > 0 {
+		if live[lane.Host] == nil {
+			live[lane.Host] = make(map[string]bool)
+		}
+		if live[lane.Host][lane.Worker] = true; len(lane.Silent) > 0 {
 			hosts[lane.Host] = append(hosts[lane.Host], i)
 		}
 	}
@@ -81,13 +84,15 @@ func (l *Lanes) silent(at func(int64) time.Time, clock func(time.Time) string) (
 		var names []string
 		first, until := l.Lanes[rows[0]].Silent[0][0], l.Lanes[rows[0]].Silent[0][1]
 		for _, row := range rows {
-			names = append(names, l.Lanes[row].Worker)
+			if name := l.Lanes[row].Worker; !slices.Contains(names, name) { // it has a row for each queue
+				names = append(names, name)
+			}
 			first = min(first, l.Lanes[row].Silent[0][0])
 			until = max(until, l.Lanes[row].Silent[0][1])
 		}
 		f := Finding{Kind: "silent", At: at(first)}
 		subject := strings.Join(names, " and ")
-		if len(rows) == live[host] && host != "" {
+		if len(names) == len(live[host]) && host != "" {
 			f.Kind = "dead_host"
 			subject = fmt.Sprintf("Host %s (%s)", host, strings.Join(names, ", "))
 		}

@@ -50,8 +50,7 @@ func (l *Lanes) addActs(ctx context.Context, tx *ledger.Tx, s Span) error {
 
 // addStarts adds to the rows when their processes started, and with which versions. The version of a row from
 // before the window is that of its first claim. seen are the boots of processes of the window.
-func (l *Lanes) addStarts(ctx context.Context, tx *ledger.Tx, s Span, rows map[[2]string]int,
-	seen map[string]bool) error {
+func (l *Lanes) addStarts(ctx context.Context, tx *ledger.Tx, s Span, seen map[string]bool) error {
 	var starts []event.Event
 	within := make(map[string]bool) // boots
 	for e, err := range tx.Events(ctx, ledger.Filter{Kinds: []event.Kind{event.KindWorkerStarted},
@@ -66,24 +65,25 @@ func (l *Lanes) addStarts(ctx context.Context, tx *ledger.Tx, s Span, rows map[[
 		within[e.Worker.Boot] = true
 	}
 	for _, a := range l.All {
-		row, ok := rows[[2]string{a.Worker.Host, a.Worker.Name}]
-		if lane := &l.Lanes[row]; ok && lane.Version == "" && !within[a.Worker.Boot] {
-			lane.Version = a.Worker.Version
+		if within[a.Worker.Boot] {
+			continue
+		}
+		within[a.Worker.Boot] = true // its version is known now
+		for _, lane := range l.rowsOf(a.Worker) {
+			lane.Version = cmp.Or(lane.Version, a.Worker.Version)
 		}
 	}
 	for _, e := range starts {
-		row, ok := rows[[2]string{e.Worker.Host, e.Worker.Name}]
-		if !ok {
-			continue
+		at := s.millis(e.At)
+		for _, lane := range l.rowsOf(e.Worker) {
+			known := lane.Version != "" || len(lane.Starts) > 0
+			lane.Starts = append(lane.Starts, at)
+			if known && lane.Version != e.Worker.Version {
+				lane.Versions = append(lane.Versions, at)
+				l.addDeploy(Deploy{at, at, lane.Version, e.Worker.Version, []string{e.Worker.Name}})
+			}
+			lane.Version = e.Worker.Version
 		}
-		lane, at := &l.Lanes[row], s.millis(e.At)
-		known := lane.Version != "" || len(lane.Starts) > 0
-		lane.Starts = append(lane.Starts, at)
-		if known && lane.Version != e.Worker.Version {
-			lane.Versions = append(lane.Versions, at)
-			l.addDeploy(Deploy{at, at, lane.Version, e.Worker.Version, []string{e.Worker.Name}})
-		}
-		lane.Version = e.Worker.Version
 	}
 	return nil
 }

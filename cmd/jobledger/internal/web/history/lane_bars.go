@@ -14,7 +14,7 @@ const coarsest = 16
 
 // drawAtMost makes the bars, at most so many where that can be: it joins what is shorter than one column,
 // then than two, and so on. Where too many claims ended badly, these are joined too, in strips.
-func (l *Lanes) drawAtMost(s Span, rows map[[2]string]int, most int) {
+func (l *Lanes) drawAtMost(s Span, rows map[rowKey]int, most int) {
 	if s.Columns == 0 {
 		l.draw(s, rows, 1, false)
 		return
@@ -44,7 +44,7 @@ func endedWell(how event.Kind) bool { return how == event.KindSucceeded || how =
 
 // draw makes the bars. Claims that ended well, shorter than so many columns and no further apart, are joined;
 // in strips, those that ended in the same way.
-func (l *Lanes) draw(s Span, rows map[[2]string]int, columns int64, strips bool) {
+func (l *Lanes) draw(s Span, rows map[rowKey]int, columns int64, strips bool) {
 	short := int64(-1)
 	if s.Columns > 0 {
 		short = columns * s.length().Milliseconds() / int64(s.Columns)
@@ -62,7 +62,7 @@ func (l *Lanes) draw(s Span, rows map[[2]string]int, columns int64, strips bool)
 		if a.EndedAt.After(s.To.At) {
 			a.EndedAt, a.Outcome, a.ExitCode, a.Signal = time.Time{}, 0, nil, "" // it ended later
 		}
-		row := l.rowOf(a.Worker, rows)
+		row := l.rowOf(s.key(a.Worker, a.Queue), rows)
 		lane := &l.Lanes[row]
 		lane.Claims++
 		l.Claims++

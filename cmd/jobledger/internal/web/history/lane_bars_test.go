@@ -41,7 +41,7 @@ func TestLanesOfManyFailures(t *testing.T) {
 		for _, most := range []int{2000, badly + 100, badly, badly - 1, badly / 2, 120} {
 			span.Columns = columns
 			l := Lanes{All: all}
-			l.drawAtMost(span, make(map[[2]string]int), most)
+			l.drawAtMost(span, make(map[rowKey]int), most)
 			if len(l.Row) > most {
 				t.Errorf("%d columns: %d bars of %d claims, at most %d are wanted", columns, len(l.Row), len(all), most)
 			}

@@ -15,28 +15,28 @@ import (
 const maxMarks = 500
 
 // addMarks adds the refused writes, each with what its result says.
-func (l *Lanes) addMarks(ctx context.Context, tx *ledger.Tx, s Span, rows map[[2]string]int) error {
+func (l *Lanes) addMarks(ctx context.Context, tx *ledger.Tx, s Span, rows map[rowKey]int) error {
 	for e, err := range tx.Events(ctx, ledger.Filter{Kinds: []event.Kind{event.KindRefused}, After: s.From.Pos,
 		Until: s.To.Pos, Queue: s.Queue, Worker: s.Worker, Limit: maxMarks}) {
 		if err != nil {
 			return err
 		}
-		row, ok := rows[[2]string{e.Worker.Host, e.Worker.Name}]
-		if !ok {
-			row = l.rowOf(e.Worker, rows)
-			l.Lanes[row].Slots = 1
-		}
-		l.Marks = append(l.Marks, Mark{Row: row, At: s.millis(e.At), Pos: e.Pos, N: e.N, Bar: -1, event: e})
+		l.Marks = append(l.Marks, Mark{At: s.millis(e.At), Pos: e.Pos, N: e.N, Bar: -1, event: e})
 	}
 	for i := range l.Marks {
 		m := &l.Marks[i]
+		queue := ""
 		var events []event.Event
 		for e, err := range tx.Events(ctx, ledger.Filter{Job: m.N, Until: s.To.Pos}) {
 			if err != nil {
 				return err
 			}
+			if b, ok := e.Body.(*event.Enqueued); ok {
+				queue = b.Queue
+			}
 			events = append(events, e)
 		}
+		m.Row = l.rowOf(s.key(m.event.Worker, queue), rows)
 		for _, z := range state.Zombies(events) {
 			if z.Pos == m.Pos {
 				m.Text, m.Twice = z.Verdict, z.Twice

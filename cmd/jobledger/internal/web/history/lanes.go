@@ -3,14 +3,12 @@ package history
 import (
 	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/attempts"
-	"jobledger/projection/status"
 )
 
 // MaxBars is how many bars [Lanes] have at most: where there are more claims, the short ones next to each
@@ -23,9 +21,36 @@ type Span struct {
 	Queue    string // "": all
 	Worker   string // its name, or the boot of a process; "": all
 	Columns  int    // of the picture: claims shorter than one are joined; 0: none is
+	Group    string // of rows: one of [Groups]; "": the first
 	// Own is that only what the jobs of Queue say counts: nothing that their workers did elsewhere, and not
 	// when they fell silent, which other jobs say too.
 	Own bool
+}
+
+// Groups are what the rows of lanes can be grouped by. With queue, a worker has a row for each queue of which
+// it had jobs.
+var Groups = []string{"host", "queue", "none"}
+
+// rowKey is what a row is about: a worker, within a group.
+type rowKey struct{ group, host, name string }
+
+// key is the row of w for jobs of a queue.
+func (s Span) key(w event.Worker, queue string) rowKey {
+	switch s.Group {
+	case "queue":
+		return rowKey{queue, w.Host, w.Name}
+	case "none":
+		return rowKey{"", w.Host, w.Name}
+	}
+	return rowKey{w.Host, w.Host, w.Name}
+}
+
+// compare orders rows: by group, host and name, and without groups by name first.
+func (k rowKey) compare(o rowKey) int {
+	if k.group == "" && o.group == "" {
+		return cmp.Or(cmp.Compare(k.name, o.name), cmp.Compare(k.host, o.host))
+	}
+	return cmp.Or(cmp.Compare(k.group, o.group), cmp.Compare(k.host, o.host), cmp.Compare(k.name, o.name))
 }
 
 // length is how long the window is, at least a millisecond.
@@ -46,8 +71,10 @@ type Lanes struct {
 	Claims  int        `json:"claims"`
 	Joined  int        `json:"joined"` // claims that are no bar of their own
 	Strips  bool       `json:"strips"` // short claims that ended badly are joined too
+	Group   string     `json:"group"`  // of the lanes: one of Groups
 	Lanes   []Lane     `json:"lanes"`
-	Row     []int      `json:"row"` // index in Lanes
+	Idle    []Lane     `json:"idle"` // workers that lived within the window and had no claim of it
+	Row     []int      `json:"row"`  // index in Lanes
 	Slot    []int      `json:"slot"`
 	Start   []int64    `json:"start"`
 	End     []int64    `json:"end"`
@@ -74,6 +101,7 @@ var Outcomes = [...]event.Kind{0, event.KindSucceeded, event.KindFailed, event.K
 
 // Lane is one worker: the processes of one name on one host.
 type Lane struct {
+	Group     string     `json:"group"` // the host or the queue; "": none
 	Worker    string     `json:"worker"`
 	Host      string     `json:"host"`
 	Version   string     `json:"version"` // of its last process
@@ -113,7 +141,8 @@ type Pause struct {
 
 // ReadLanes reads the lanes of s. It costs the claims that were live within s.
 func ReadLanes(ctx context.Context, tx *ledger.Tx, s Span) (l *Lanes, err error) {
-	l = &Lanes{Pos: s.To.Pos, From: s.From.At, To: s.To.At, Lanes: []Lane{}, Marks: []Mark{}, Pauses: []Pause{},
+	l = &Lanes{Pos: s.To.Pos, From: s.From.At, To: s.To.At, Group: cmp.Or(s.Group, Groups[0]),
+		Lanes: []Lane{}, Idle: []Lane{}, Marks: []Mark{}, Pauses: []Pause{},
 		Acts: []Act{}, Deploys: []Deploy{}, Sign: [][2]int64{}, Lease: [][2]int64{}, Gone: [][2]int{}}
 	for _, k := range Outcomes {
 		l.Hows = append(l.Hows, k.String())
@@ -131,7 +160,7 @@ func ReadLanes(ctx context.Context, tx *ledger.Tx, s Span) (l *Lanes, err error)
 	if err := l.readLeases(ctx, tx, s); err != nil {
 		return nil, err
 	}
-	rows := make(map[[2]string]int)
+	rows := make(map[rowKey]int)
 	if err := l.addWorkers(ctx, tx, s, rows); err != nil {
 		return nil, err
 	}
@@ -145,61 +174,39 @@ func ReadLanes(ctx context.Context, tx *ledger.Tx, s Span) (l *Lanes, err error)
 	return l, l.addActs(ctx, tx, s)
 }
 
-// rowOf is the row of w; it is added where it is not there.
-func (l *Lanes) rowOf(w event.Worker, rows map[[2]string]int) int {
-	key := [2]string{w.Host, w.Name}
-	row, ok := rows[key]
+// rowOf is the row for k; it is added where it is not there.
+func (l *Lanes) rowOf(k rowKey, rows map[rowKey]int) int {
+	row, ok := rows[k]
 	if !ok {
 		row = len(l.Lanes)
-		rows[key] = row
-		l.Lanes = append(l.Lanes, Lane{Worker: w.Name, Host: w.Host, Starts: []int64{}, Versions: []int64{},
-			Silent: [][2]int64{}})
+		rows[k] = row
+		l.Lanes = append(l.Lanes, newLane(k))
 	}
 	return row
 }
 
-// addWorkers adds the rows: of workers that had claims, that started, or that fell silent.
-func (l *Lanes) addWorkers(ctx context.Context, tx *ledger.Tx, s Span, rows map[[2]string]int) error {
-	var workers []event.Worker
-	seen := make(map[string]bool)
-	note := func(w event.Worker) {
-		if !seen[w.Boot] {
-			seen[w.Boot] = true
-			workers = append(workers, w)
+func newLane(k rowKey) Lane {
+	return Lane{Group: k.group, Worker: k.name, Host: k.host, Slots: 1, Starts: []int64{}, Versions: []int64{},
+		Silent: [][2]int64{}}
+}
+
+// rowsOf are the lanes of w, which has one in each group.
+func (l *Lanes) rowsOf(w event.Worker) (lanes []*Lane) {
+	for _, all := range [][]Lane{l.Lanes, l.Idle} {
+		for i := range all {
+			if all[i].Worker == w.Name && all[i].Host == w.Host {
+				lanes = append(lanes, &all[i])
+			}
 		}
 	}
-	for _, a := range l.All {
-		note(a.Worker)
+	return lanes
+}
+
+// Workers is how many workers the lanes are of.
+func (l *Lanes) Workers() int {
+	workers := make(map[[2]string]bool)
+	for _, lane := range l.Lanes {
+		workers[[2]string{lane.Host, lane.Worker}] = true
 	}
-	var lost []status.LostWorker
-	if !s.Own {
-		var err error
-		if lost, err = status.LostWorkers(ctx, tx, s.From, s.To); err != nil {
-			return err
-		}
-	}
-	if s.Queue != "" || s.Worker != "" {
-		lost = slices.DeleteFunc(lost, func(w status.LostWorker) bool { return !seen[w.Boot] })
-	}
-	for _, w := range lost {
-		note(w.Worker.Worker)
-	}
-	slices.SortStableFunc(workers, func(a, b event.Worker) int {
-		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Name, b.Name))
-	})
-	for _, w := range workers {
-		l.Lanes[l.rowOf(w, rows)].Processes++
-	}
-	if err := l.addStarts(ctx, tx, s, rows, seen); err != nil {
-		return err
-	}
-	for _, w := range lost {
-		until := s.To.At
-		if !w.Replaced.IsZero() {
-			until = w.Replaced
-		}
-		lane := &l.Lanes[l.rowOf(w.Worker.Worker, rows)]
-		lane.Silent = append(lane.Silent, [2]int64{s.millis(w.SeenAt), s.millis(until)})
-	}
-	return nil
+	return len(workers)
 }

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
@@ -29,12 +30,13 @@ type frame struct {
 	Link    string // this page at this moment, for ever
 	Direct  string // where API begins, without a proxy
 
-	At      string // the parameter, as it was given; "": now
-	AsOf    string // the moment, for people
-	Ago     string // of a past moment, how long
-	Pos     int64  // of the last event that had happened
-	Tail    int64  // of the last event now
-	First   string // addresses of this page at other moments; "": there is no such moment
+	At      string    // the parameter, as it was given; "": now
+	AsOf    string    // the moment, for people
+	Ago     string    // of a past moment, how long
+	clock   time.Time // the moment, or now
+	Pos     int64     // of the last event that had happened
+	Tail    int64     // of the last event now
+	First   string    // addresses of this page at other moments; "": there is no such moment
 	Back    string
 	Forward string
 	Now     string
@@ -114,7 +116,7 @@ func (p *Pages) frameAt(r *http.Request, query url.Values, tx *ledger.Tx, m mome
 	if err != nil {
 		return f, err
 	}
-	f.At, f.Pos, f.Tail = m.at, tail, tail
+	f.At, f.Pos, f.Tail, f.clock = m.at, tail, tail, p.clock(m).At
 	now := p.Now()
 	f.AsOf = render.Time(now)
 	if m.Given {

@@ -46,21 +46,22 @@ func (p *Pages) lanesPage(w http.ResponseWriter, r *http.Request) error {
 		if shown.Findings, err = shown.Lanes.Findings(r.Context(), tx, s, p.Now().Location()); err != nil {
 			return err
 		}
-		shown.Map, err = mapOf(r.Context(), tx, s)
+		shown.Map, err = mapOf(r.Context(), tx, s, shown.clock)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	shown.set(p, query, span)
-	source := url.Values{"from": {shown.From}, "to": {shown.To}}
-	for _, name := range []string{"queue", "worker"} {
+	shown.RowGroups, shown.RowGroup = history.Groups, span.Group
+	source := shown.withMoment(url.Values{"from": {shown.From}, "to": {shown.To}})
+	for _, name := range []string{"queue", "worker", "group"} {
 		if query.Has(name) {
 			source.Set(name, query.Get(name))
 		}
 	}
 	shown.Source = "/api/v1/lanes?" + source.Encode()
-	shown.Incident = "/incident?" + url.Values{"from": {shown.From}, "to": {shown.To}}.Encode()
+	shown.Incident = "/incident?" + shown.withAt(url.Values{"from": {shown.From}, "to": {shown.To}}).Encode()
 	export := url.Values{"from": {shown.From}, "to": {shown.To}, "format": {"csv"}}
 	shown.CSV = "/api/v1/export?" + export.Encode()
 	export.Set("format", "trace")
@@ -90,12 +91,21 @@ func (p *Pages) lanesPage(w http.ResponseWriter, r *http.Request) error {
 	return p.render(w, "lanes", shown)
 }
 
+// withMoment is a query of a script about the moment of the page, which stays the same for ever.
+func (f *frame) withMoment(query url.Values) url.Values {
+	if f.At != "" && f.Pos > 0 {
+		query.Set("at", fmt.Sprintf("pos:%d", f.Pos))
+	}
+	return query
+}
+
 // mapPoints is how many points the map of the whole ledger has.
 const mapPoints = 120
 
 // mapOf is where the script finds the depth of the whole ledger, from the first event that is not archived to
-// the last one, or the end of s. An import does not count: it may be long after what it brought.
-func mapOf(ctx context.Context, tx *ledger.Tx, s history.Span) (string, error) {
+// the last one, or the end of s, up to the moment of the page. An import does not count: it may be long after
+// what it brought.
+func mapOf(ctx context.Context, tx *ledger.Tx, s history.Span, until time.Time) (string, error) {
 	horizon, err := projection.Horizon(ctx, tx) // what was archived is not asked for
 	if err != nil {
 		return "", err
@@ -114,6 +124,9 @@ func mapOf(ctx context.Context, tx *ledger.Tx, s history.Span) (string, error) {
 	from, to := ends[0], ends[1]
 	if s.To.At.After(to) {
 		to = s.To.At
+	}
+	if to.After(until) {
+		to = until
 	}
 	if s.To.Pos == 0 || !from.Before(to) {
 		return "", nil

@@ -75,7 +75,7 @@ func (p *Pages) Routes() []door.Route {
 // paramsOf are the parameters of pages, each once. Those that are not here have the parameters of a resource
 // of the API, or of none.
 var paramsOf = map[string][]string{"GET /login": nil, "GET /{$}": {"at"}, "GET /ledgers": nil,
-	"GET /lanes": api.FailureParams, "GET /failures": api.FailureParams, "GET /workers": {"at", "all"},
+	"GET /lanes": api.LanePageParams, "GET /failures": api.FailureParams, "GET /workers": {"at", "all"},
 	"GET /workers/{worker}": {"at", "from", "to"}, "GET /queues/{queue}": {"at", "from", "to"},
 	"GET /diff": {"at", "from", "to"}, "GET /incident": {"at", "from", "to"}, "GET /integrity": {"at"},
 	"GET /jobs/{job}": {"at"}, "GET /tail": {"kind", kindsParam, "queue", "job", "worker", "actor"}}

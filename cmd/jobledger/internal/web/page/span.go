@@ -17,10 +17,13 @@ type attempt = attempts.Attempt
 // spanView is what pages about a window share.
 type spanView struct {
 	frame
-	Filter   url.Values
-	From, To string // as the form and scripts have them
-	Window   string // for people
-	Zoom     []link // other windows
+	Filter    url.Values
+	From, To  string   // as the form and scripts have them
+	Window    string   // for people
+	Zoom      []link   // other windows
+	Until     string   // the moment of the page, as scripts have it
+	RowGroups []string // by which rows can be grouped; none: there are no rows
+	RowGroup  string   // by which they are
 }
 
 // link is a link with its text.
@@ -51,7 +54,7 @@ func (p *Pages) readSpan(r *http.Request, title string, f *frame, read func(*led
 // set sets the window, and the links to others.
 func (v *spanView) set(p *Pages, query url.Values, s history.Span) {
 	v.Filter = query
-	v.From, v.To = stamp(s.From.At), stamp(s.To.At)
+	v.From, v.To, v.Until = stamp(s.From.At), stamp(s.To.At), stamp(v.clock)
 	v.Window = windowText(s, p.Now().Location())
 	from, length := s.From.At, s.To.At.Sub(s.From.At)
 	for _, z := range []struct {
@@ -60,8 +63,8 @@ func (v *spanView) set(p *Pages, query url.Values, s history.Span) {
 	}{{"Zoom in", .25, .75}, {"Zoom out", -.5, 1.5}, {"Earlier", -.5, .5}, {"Later", .5, 1.5}} {
 		at := func(share float64) time.Time { return from.Add(time.Duration(share * float64(length))) }
 		begin, end := at(z.from), at(z.to)
-		if now := p.Now(); end.After(now) {
-			end = now
+		if end.After(v.clock) {
+			end = v.clock
 		}
 		if end.Sub(begin) >= time.Second {
 			q := url.Values(http.Header(query).Clone())
@@ -70,7 +73,7 @@ func (v *spanView) set(p *Pages, query url.Values, s history.Span) {
 			v.Zoom = append(v.Zoom, link{z.text, v.Path + "?" + q.Encode()})
 		}
 	}
-	v.Zoom = append(v.Zoom, link{"Last 6 hours", v.Path})
+	v.Zoom = append(v.Zoom, link{"Last 6 hours", v.Path + v.atQuery()})
 }
 
 // stamp is t in an address.

@@ -238,8 +238,8 @@ func (p *Pages) workerPage(w http.ResponseWriter, r *http.Request) error {
 		shown.Window = ""
 	}
 	shown.set(p, query, span)
-	shown.Source = "/api/v1/lanes?" + url.Values{"from": {shown.From}, "to": {shown.To},
-		"worker": {name}}.Encode()
+	shown.Source = "/api/v1/lanes?" + shown.withMoment(url.Values{"from": {shown.From}, "to": {shown.To},
+		"worker": {name}}).Encode()
 	shown.Attempts = layout.Attempts()
 	all := shown.Lanes.All
 	for _, a := range slices.Backward(all[max(0, len(all)-maxTable):]) {

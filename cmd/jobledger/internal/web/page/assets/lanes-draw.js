@@ -7,30 +7,40 @@ import {cross, hatch, shape} from "./lanes-shapes.js";
 
 export const lineHeight = 11;
 const rowGap = 7, hostHeight = 22;
-let rows = [], bottom = 0, bands = null;
+let rows = [], bottom = 0, bands = null, fold = null;
 
-// lay computes where the rows of data are.
-export function lay(data) {
-  const hosts = new Map();
-  data.lanes.forEach((lane, i) => {
-    if (!hosts.has(lane.host)) hosts.set(lane.host, []);
-    hosts.get(lane.host).push(i);
-  });
+// lay computes where the rows of data are: those of each group below its name, and last those of workers that had
+// no claims, which are folded unless open.
+export function lay(data, open) {
   rows = [];
   bands = bandsOf(data);
-  let y = bands.end;
-  for (const [host, lanes] of hosts) {
-    rows.push({host: host || "no host", y: y + hostHeight / 2});
+  let y = bands.end, group = null;
+  data.lanes.forEach((lane, i) => {
+    if (lane.group !== group && data.group !== "none") {
+      rows.push({title: lane.group ? `${data.group} ${lane.group}` : `no ${data.group}`, y: y + hostHeight / 2});
+      y += hostHeight;
+    }
+    group = lane.group;
+    const h = lane.slots * lineHeight + rowGap;
+    rows.push({lane, y, h});
+    lane.y = y;
+    y += h;
+  });
+  fold = null;
+  if (data.idle.length) {
+    fold = {y, h: hostHeight, text: `${data.idle.length} without claims ${open ? "▾" : "▸"}`};
+    rows.push({title: fold.text, y: y + hostHeight / 2});
     y += hostHeight;
-    for (const i of lanes) {
-      const h = data.lanes[i].slots * lineHeight + rowGap;
-      rows.push({lane: i, y, h});
-      data.lanes[i].y = y;
-      y += h;
+    for (const lane of open ? data.idle : []) {
+      rows.push({lane, y, h: lineHeight + rowGap});
+      y += lineHeight + rowGap;
     }
   }
   bottom = Math.max(y + 6, 64);
 }
+
+// folds reports whether a place, from the left and from above, is the name of what is folded.
+export const folds = (x, y) => fold !== null && x < 170 && y >= fold.y && y < fold.y + fold.h;
 
 // top is where a bar is, from above.
 export const top = (data, bar) => data.lanes[data.row[bar]].y + data.slot[bar] * lineHeight;
@@ -49,7 +59,7 @@ export function draw({data, view, series, stretches, current}) {
   write(false);
   const axis = new Axis(view, left, right, stretches);
   const begin = Date.parse(data.from), x = (ms) => axis.x(begin + ms);
-  const drawn = {bars: 0, succeeded: 0, failed: 0, reclaimed: 0, refused: 0, silent: 0, pauses: 0, arrows: 0, rows: 0,
+  const drawn = {bars: 0, succeeded: 0, failed: 0, reclaimed: 0, refused: 0, silent: 0, pauses: 0, arrows: 0, rows: 0, groups: 0,
     acts: 0, named: 0, deploys: 0, cuts: axis.cuts.length, shapes: {}, current};
   const at = {data, view, axis, x, left, right, drawn, bands, bottom, spots: []};
   ticks(at, height);
@@ -81,10 +91,10 @@ export function draw({data, view, series, stretches, current}) {
 }
 
 // behind shows what is behind the bars: silence, new processes, new versions.
-function behind({data, x, left, right, drawn}) {
+function behind({x, left, right, drawn}) {
   for (const row of rows) {
-    if (row.lane === undefined) continue;
-    const lane = data.lanes[row.lane];
+    if (!row.lane) continue;
+    const lane = row.lane;
     for (const [from, to] of lane.silent) {
       c.strokeStyle = colors.silent;
       hatch(c, x(from), row.y, x(to) - x(from), row.h - rowGap + 1, left, right);
@@ -160,14 +170,16 @@ function refused({data, x, left, right, drawn, spots}) {
 function names({left, drawn, data, bands}) {
   bandNames({bands, left});
   for (const row of rows) {
-    if (row.lane === undefined) {
+    if (!row.lane) {
       write(true);
-      name("host " + row.host, row.y + 3, left, colors.text);
+      name(row.title, row.y + 3, left, colors.text);
       write(false);
+      drawn.groups++;
       continue;
     }
     c.fillStyle = colors.text;
-    c.fillText(fit(data.lanes[row.lane].worker, left - 22), 12, row.y + (row.h - rowGap) / 2);
+    const host = data.group === "host" || data.hosts === 1 ? "" : ` (${row.lane.host})`;
+    c.fillText(fit(row.lane.worker + host, left - 22), 12, row.y + (row.h - rowGap) / 2);
     drawn.rows++;
   }
 }

@@ -1,8 +1,9 @@
 // Shows who had which job. The picture is a canvas; the table below it has the same in words.
 import {busy, clock, lasts} from "./lanes-axis.js";
 import {valuesAt} from "./lanes-below.js";
-import {draw as drawn, lay, lineHeight, top} from "./lanes-draw.js";
+import {draw as drawn, folds, lay, lineHeight, top} from "./lanes-draw.js";
 import {readColors} from "./lanes-pen.js";
+import {sum} from "./lanes-sum.js";
 import {follow, offer} from "./lanes-save.js";
 import {draw as drawMap, open as openMap, show as showInMap} from "./lanes-map.js";
 
@@ -15,6 +16,8 @@ const cross = document.getElementById("cross");
 const chosen = document.getElementById("chosen");
 const source = new URL(canvas.dataset.lanes, location.origin);
 let data = null, view = null, series = null, stretches = [], axis = null, spots = [], order = [], current = -1;
+const loaded = performance.now();
+let open = false; // the rows without claims
 let asking = new AbortController(), wanted = null, drag = null, marked = null;
 
 function draw() {
@@ -25,6 +28,15 @@ function draw() {
 // begins and ends are when a claim did.
 const begins = (i) => Date.parse(data.from) + data.start[i];
 const ends = (i) => Date.parse(data.from) + data.end[i];
+
+// end is the last moment that can be shown: that of the page, or the server's now.
+const end = () => Date.parse(canvas.dataset.until) + (canvas.dataset.past ? 0 : performance.now() - loaded);
+
+// withAt is a query about the moment of the page.
+function withAt(query) {
+  if (source.searchParams.has("at")) query.set("at", source.searchParams.get("at"));
+  return query;
+}
 
 function link(text, href) {
   const a = document.createElement("a");
@@ -58,11 +70,11 @@ function choose(i, focus) {
 // select offers what can be done with a stretch of time.
 function select(from, to) {
   [from, to] = [Math.min(from, to), Math.max(from, to)];
-  const window = new URLSearchParams({from: new Date(from).toISOString(), to: new Date(to).toISOString()});
+  const window = withAt(new URLSearchParams({from: new Date(from).toISOString(), to: new Date(to).toISOString()}));
   const command = document.createElement("code");
   command.append(`jobledger export --format=csv --from=${window.get("from")} --to=${window.get("to")}`);
   const closer = new URLSearchParams(window);
-  for (const name of ["queue", "worker"]) {
+  for (const name of ["queue", "worker", "group"]) {
     if (source.searchParams.has(name)) closer.set(name, source.searchParams.get(name));
   }
   said.replaceChildren(`${clock(from, true)} to ${clock(to, true)}, ${lasts(to - from)}: `,
@@ -84,8 +96,8 @@ function mark() {
 
 // look shows another window: at once what is there, and soon the rest.
 function look(from, to) {
-  const now = Date.now(), span = Math.max(to - from, 1000);
-  if (from + span > now) from = now - span;
+  const last = end(), span = Math.max(to - from, 1000);
+  if (from + span > last) from = last - span;
   view = {from, to: from + span};
   draw();
   clearTimeout(wanted);
@@ -133,10 +145,20 @@ async function read(signal) {
   order = data.row.map((_, i) => i).sort((a, b) => data.row[a] - data.row[b] || data.start[a] - data.start[b]);
   canvas.hidden = idle.closest("p").hidden = false;
   readColors();
-  lay(data);
+  data.hosts = new Set([...data.lanes, ...data.idle].map((lane) => lane.host)).size;
+  lay(data, open);
+  sum(data, open, fold);
   draw();
   offer(canvas, described);
   await readSeries(signal);
+}
+
+// fold shows the rows of workers without claims, or folds them.
+function fold() {
+  open = !open;
+  lay(data, open);
+  sum(data, open, fold);
+  draw();
 }
 
 // described says what the picture shows, and what its file is to be called.
@@ -149,7 +171,7 @@ function described() {
 // readSeries adds what is below the rows, which takes longer.
 async function readSeries(signal) {
   const address = new URL("series", source);
-  for (const name of ["from", "to", "queue"]) {
+  for (const name of ["at", "from", "to", "queue"]) {
     if (source.searchParams.has(name)) address.searchParams.set(name, source.searchParams.get(name));
   }
   const answer = await fetch(address, {headers: {Accept: "application/json"}, signal});
@@ -240,6 +262,7 @@ canvas.addEventListener("keydown", (event) => {
     f: () => go(1, lost),
     o: nextAct,
     s: mark,
+    w: fold,
     c: () => idle.click(),
     "+": () => zoom(.5), "=": () => zoom(.5), "-": () => zoom(2),
     0: () => {
@@ -269,6 +292,8 @@ canvas.addEventListener("wheel", (event) => {
 }, {passive: false});
 canvas.addEventListener("pointerdown", (event) => {
   if (!data) return;
+  const box = canvas.getBoundingClientRect();
+  if (folds(event.clientX - box.left, event.clientY - box.top)) return fold();
   drag = {x: event.clientX, from: view.from, to: view.to, begin: event.shiftKey ? timeAt(event) : null, moved: false};
   chosen.hidden = true;
   canvas.setPointerCapture(event.pointerId);
@@ -303,6 +328,7 @@ idle.addEventListener("change", () => {
   chosen.hidden = true;
   if (data) draw();
 });
+form.elements.group?.addEventListener("change", () => form.requestSubmit());
 addEventListener("resize", () => {
   if (!data) return;
   draw();
