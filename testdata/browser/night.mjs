@@ -44,6 +44,7 @@ export async function night({page, open, origin, findings, facts, task}) {
   }
   await stretches({page, canvas, findings});
   await groups({page, canvas, findings});
+  await aloud({page, canvas, findings});
   await map({page, canvas, findings});
   await saves({page, canvas, origin, findings, facts});
   const scripting = await scriptTime(page, origin + task.night.path);
@@ -160,6 +161,49 @@ async function map({page, canvas, findings}) {
   await moved('a click', at);
   const text = await frame.getAttribute('aria-valuetext');
   if (!/\d\d:\d\d:\d\d, 30 min$/.test(text)) findings.push(`night: the frame says: ${text}`);
+  await page.goto(before);
+  await canvas.and(page.locator('[data-drawn]')).waitFor();
+}
+
+// aloud checks what is there for those who do not see the picture: a table of what is in view, also after it was
+// moved, and words that are not read for each claim that somebody only passes.
+async function aloud({page, canvas, findings}) {
+  const before = page.url();
+  const details = page.locator('#' + await canvas.getAttribute('aria-details'));
+  const claims = () => details.locator('tbody tr').evaluateAll((rows) => rows.map((row) => row.innerText));
+  const numbers = async () => [(await claims()).length, await page.locator('p.window').innerText(),
+    await page.locator('[data-finding]').count()];
+  await details.evaluate((e) => { e.open = true; });
+  const [all, , found] = await numbers();
+  const hour = new URL(before);
+  hour.searchParams.set('from', '2026-03-15T00:10:00Z');
+  hour.searchParams.set('to', '2026-03-15T00:20:00Z');
+  await page.goto(hour.href);
+  await canvas.and(page.locator('[data-drawn]')).waitFor();
+  await details.evaluate((e) => { e.open = true; });
+  const [some, text] = await numbers();
+  await canvas.focus();
+  await page.keyboard.press('+');
+  for (let i = 0; i < 100 && await page.locator('p.window').innerText() === text; i++) await page.waitForTimeout(50);
+  const [few, , less] = await numbers();
+  const drawn = JSON.parse(await canvas.getAttribute('data-drawn'));
+  const summary = await page.locator('#summary').innerText();
+  if (!(all > some && some > few && few > 0) || !summary.startsWith(`${few} claim`) || !(less < found)) {
+    findings.push(`night: the table has ${all}, ${some} and ${few} claims, ${found} and ${less} findings, ${summary}, ` +
+      `${drawn.bars} bars`);
+  }
+  if (!await details.evaluate((e) => e.open)) findings.push('night: the table closes when the picture is moved');
+  await page.evaluate(() => {
+    window.spoken = [];
+    new MutationObserver(() => window.spoken.push(document.getElementById('spoken').textContent))
+      .observe(document.getElementById('spoken'), {childList: true});
+  });
+  for (let i = 0; i < 4; i++) await page.keyboard.press('ArrowRight');
+  await page.waitForTimeout(300);
+  const spoken = await page.evaluate(() => window.spoken), said = await page.locator('#said').innerText();
+  if (spoken.length !== 1 || spoken[0].trim() !== said.trim()) {
+    findings.push(`night: after four claims was read: ${spoken.join(' | ')}, and shown: ${said}`);
+  }
   await page.goto(before);
   await canvas.and(page.locator('[data-drawn]')).waitFor();
 }

@@ -4,6 +4,7 @@ import {valuesAt} from "./lanes-below.js";
 import {draw as drawn, folds, lay, lineHeight, top} from "./lanes-draw.js";
 import {readColors} from "./lanes-pen.js";
 import {sum} from "./lanes-sum.js";
+import {followPage} from "./lanes-follow.js";
 import {follow, offer} from "./lanes-save.js";
 import {draw as drawMap, open as openMap, show as showInMap} from "./lanes-map.js";
 
@@ -137,6 +138,7 @@ async function read(signal) {
     }
     history.replaceState(null, "", address);
     follow(source.searchParams.get("from"), source.searchParams.get("to"));
+    followPage();
   }
   view = {from: Date.parse(data.from), to: Date.parse(data.to)};
   current = act = -1;
