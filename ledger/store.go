@@ -24,6 +24,10 @@ type Store struct {
 	// archive. Set it before first use.
 	Whole bool
 
+	// NoBodies declares that payloads and results were left out of a copy, so that a check does not miss them.
+	// Set it before first use.
+	NoBodies bool
+
 	// Archived calls fn with the texts of the leaves from, …, to-1 of the hash tree, whose events have left the
 	// ledger; nil: where its archive is is not known. Set it before first use.
 	Archived func(ctx context.Context, from, to int64, fn func(leaf []byte) error) error

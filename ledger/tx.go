@@ -105,6 +105,9 @@ func (tx *Tx) Tail(context.Context) (int64, error) {
 // Whole reports whether the Store is a whole copy: see Store.Whole.
 func (tx *Tx) Whole() bool { return tx.store.Whole }
 
+// NoBodies reports whether payloads and results were left out: see Store.NoBodies.
+func (tx *Tx) NoBodies() bool { return tx.store.NoBodies }
+
 // ArchivedLeaves is Store.Archived; ErrDamaged where that is nil: an event is missing.
 func (tx *Tx) ArchivedLeaves(ctx context.Context, from, to int64, fn func(leaf []byte) error) error {
 	if tx.store.Archived == nil {

@@ -244,6 +244,7 @@ func (p *program) webConfig(store *ledger.Store, dir string) web.Config {
 	config.CheckAt, _ = p.daily(defaultCheckAt)
 	if dir != "" {
 		config.Archived, config.Archive = archive.Ends(store, dir), dir
+		config.Copied = func(copy *ledger.Store) (api.Ask, page.Tables) { return p.ask(copy), p.tables(copy) }
 	}
 	return config
 }

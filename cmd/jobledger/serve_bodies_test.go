@@ -20,12 +20,17 @@ import (
 // tokenFor makes a token for these scopes and all queues.
 func (s servedStore) tokenFor(t testing.TB, scopes ...access.Scope) (header string) {
 	t.Helper()
-	var name string
+	return s.tokenOf(t, []string{"*"}, scopes...)
+}
+
+// tokenOf makes a token for these scopes and queues.
+func (s servedStore) tokenOf(t testing.TB, queues []string, scopes ...access.Scope) (header string) {
+	t.Helper()
+	name := strings.Trim(strings.Join(queues, "."), "*")
 	for _, scope := range scopes {
 		name += string(scope) + "."
 	}
-	token, _, err := access.Create(s.access, access.Request{Name: name, Scopes: scopes, Queues: []string{"*"}},
-		noon())
+	token, _, err := access.Create(s.access, access.Request{Name: name, Scopes: scopes, Queues: queues}, noon())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,11 +32,7 @@ func (s servedStore) asker(t *testing.T, scopes ...access.Scope) func(path strin
 func (s servedStore) askerFor(t *testing.T, queues []string, scopes ...access.Scope) func(path string,
 	header ...string) *http.Response {
 	t.Helper()
-	name := strings.ReplaceAll(strings.Join(queues, "."), "*", "_")
-	token, _, err := access.Create(s.access, access.Request{Name: name, Scopes: scopes, Queues: queues},
-		noon())
-	check(t, err)
-	return s.askerWith(t, "Bearer "+token)
+	return s.askerWith(t, s.tokenOf(t, queues, scopes...))
 }
 
 // askerWith is asker with the header Authorization.

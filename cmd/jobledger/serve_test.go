@@ -42,14 +42,23 @@ func serveStore(t testing.TB, store *ledger.Store, now func() time.Time) servedS
 // serveWithin is serveStore where a search for jobs takes at most so long.
 func serveWithin(t testing.TB, store *ledger.Store, now func() time.Time, search time.Duration) servedStore {
 	t.Helper()
+	return serveFrom(t, store, archiveFolder(store), now, func(c *web.Config) { c.Times.Search = search })
+}
+
+// serveFrom is serveStore with another configuration, where the archive is in the folder dir; "": it is not
+// known.
+func serveFrom(t testing.TB, store *ledger.Store, dir string, now func() time.Time,
+	change func(*web.Config)) servedStore {
+	t.Helper()
 	p := &program{&cli.Program{Stdout: bufio.NewWriter(io.Discard), Stderr: io.Discard, Now: now}}
 	p.DB = store.DSN()
 	links := make(chan string, 1)
-	c := p.webConfig(store, archiveFolder(store))
+	c := p.webConfig(store, dir)
 	c.Access = filepath.Join(t.TempDir(), "access")
 	c.Times = web.DefaultTimes // but these tests do not depend on how fast the host is
-	c.Times.Ask, c.Times.Search, c.Times.Body = 2*time.Minute, search, 10*time.Minute
+	c.Times.Ask, c.Times.Search, c.Times.Body = 2*time.Minute, time.Minute, 10*time.Minute
 	c.Report, c.Announce = t.Logf, func(link string) { links <- link }
+	change(&c)
 	server := web.New(c)
 	listener, err := door.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {

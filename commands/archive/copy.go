@@ -22,7 +22,7 @@ func OpenCopy(ctx context.Context, store *ledger.Store, dir, folder string, bodi
 	if err != nil {
 		return nil, err
 	}
-	into.Whole, into.Exclusive = true, true
+	into.Whole, into.Exclusive, into.NoBodies = true, true, !bodies
 	if err := Copy(ctx, store, dir, into, bodies); err != nil {
 		_ = into.Close() // what it holds is incomplete
 		return nil, err

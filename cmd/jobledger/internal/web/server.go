@@ -17,7 +17,6 @@ import (
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/hook"
 	"jobledger/cmd/jobledger/internal/web/page"
-	"jobledger/cmd/jobledger/internal/web/send"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/cmd/jobledger/internal/web/work"
 	"jobledger/commands"
@@ -33,12 +32,16 @@ type Times struct {
 	Idle   time.Duration // between two requests
 	Ask    time.Duration // to compute an answer; that of a few long ones is five times as long
 	Search time.Duration // for a search of jobs, which answers with what it has found by then; 0: api.SearchTime
-	Drain  time.Duration // for the requests that are under way when the server ends
+	// Archive is how long a page waits until what has left the ledger is read; then it says so, and is loaded
+	// again.
+	Archive time.Duration
+	Drain   time.Duration // for the requests that are under way when the server ends
 }
 
 // DefaultTimes are those of a [Config] that sets none.
 var DefaultTimes = Times{Header: 5 * time.Second, Body: 30 * time.Second, Idle: 2 * time.Minute,
-	Ask: door.AskTimeout, Search: api.SearchTime, Drain: 10 * time.Second}
+	Ask: door.AskTimeout, Search: api.SearchTime, Archive: 2 * time.Second,
+	Drain: 10 * time.Second}
 
 // Config says what a [Server] serves.
 type Config struct {
@@ -73,6 +76,10 @@ type Config struct {
 	Also     func(context.Context) error
 
 	Archive string // the folder of the archive; "": it is not known
+
+	// Copied returns Ask and Tables for a copy of the ledger. It is needed where the archive is known.
+	Copied func(*ledger.Store) (api.Ask, page.Tables)
+
 	// Announce shows a login link to the user who runs the server; nil: there are none.
 	Announce func(link string)
 	// Report logs a fault of the server, in one line; nil: it is dropped.
@@ -89,7 +96,8 @@ type Server struct {
 	verifier *view.Verifier
 	pages    *page.Pages
 	sweeper  sweeper
-	whole    *view.Whole      // nil: the archive is not known
+	whole    *view.Whole // nil: the archive is not known
+	copied   copied
 	webhooks *hook.Dispatcher // nil: there are none
 }
 
@@ -112,7 +120,6 @@ func New(c Config) *Server {
 		Search: c.Times.Search, Archive: c.Archive, Report: c.Report})
 	if c.Archive != "" {
 		s.whole = view.NewWhole(c.Store, c.Archive)
-		s.api.Whole = s.whole
 	}
 	pages.API, s.pages = s.api, pages
 	service := &commands.Service{Store: c.Store, Archived: c.Archived}
@@ -128,12 +135,10 @@ func New(c Config) *Server {
 			Busy: s.sweeper.busy, Report: c.Report}
 	}
 	s.door.Add(s.door.HealthRoutes()...)
-	s.door.Add(s.api.Routes()...)
-	s.door.Add(send.New(s.api).Routes()...)
 	pages.Acts = &act.Acts{API: s.api, Service: service}
 	s.door.Add(pages.Acts.Routes()...)
 	s.door.Add(s.work.Routes()...)
-	s.door.Add(pages.Routes()...)
+	s.door.Add(s.alsoArchived(readers(pages))...)
 	return s
 }
 

@@ -21,6 +21,7 @@ import (
 	"jobledger/cmd/jobledger/internal/paging"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/commands/archive"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 )
@@ -33,7 +34,6 @@ type API struct {
 	books       view.Kept[view.Books]
 	examined    view.Kept[[]doctor.Finding]
 	Waiting     func() int    // how many claims wait; nil: none
-	Whole       *view.Whole   // what has left the ledger too; nil: the archive is not known
 	StreamWrite time.Duration // how long the client of a stream may read nothing
 }
 
@@ -53,6 +53,7 @@ type Config struct {
 	Now      func() time.Time
 	Search   time.Duration                    // how long a search for jobs takes at most, about; 0: [SearchTime]
 	Archive  string                           // the folder of the archive; "": it is not known
+	Copy     bool                             // Store is a copy, without payloads and results
 	Report   func(format string, args ...any) // logs a fault of the server, in one line
 }
 
@@ -171,6 +172,8 @@ func (a *API) Find(r *http.Request, res Resource, query url.Values) (f Found, er
 	f.ended, _ = errors.AsType[*paging.Ended](err)
 	switch {
 	case errors.Is(err, errEnough), f.ended != nil:
+	case a.MayBeArchived(r, err), errors.Is(err, archive.ErrMissing): // there is something, elsewhere
+		return f, err
 	case err != nil && a.Nothing(err) && (res.form != one || res.verb == "owner" && out.Len() > 0):
 		if res.form != one { // that there was no owner is an answer
 			out.Reset()

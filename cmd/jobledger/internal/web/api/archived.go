@@ -1,10 +1,10 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
-	"time"
 
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/commands"
@@ -14,45 +14,23 @@ import (
 	"jobledger/projection"
 )
 
-// wholeWait is for how long a download waits until what has left the ledger is read.
-const wholeWait = 25 * time.Second
-
-// errReading means that a whole copy is being made.
-var errReading = door.Refusal(http.StatusServiceUnavailable, "busy",
-	"a part of what is asked for is in the archive, which is being read: ask again")
-
-// OnWhole has read read a copy of the ledger as if nothing had left it. Where that is not made in time, it is
-// for those who ask again.
-func (a *API) OnWhole(ctx context.Context, read func(*ledger.Store) error) error {
-	waiting, cancel := context.WithTimeout(ctx, wholeWait)
-	defer cancel()
-	begun := false
-	err := a.Whole.Use(waiting, func(store *ledger.Store) error {
-		begun = true
-		return read(store)
-	})
-	if !begun && errors.Is(err, context.DeadlineExceeded) {
-		return errReading
-	}
-	return err
-}
-
-// mayBeArchived reports whether what a question failed with, err, is that it is about what may have left the
-// ledger for the archive, which is known, or about the job id, which has.
-func (a *API) mayBeArchived(ctx context.Context, err error, id string) bool {
-	switch {
-	case a.Whole == nil:
+// MayBeArchived reports whether what r failed with, err, is that it is about what may have left the ledger
+// for the archive, which is known, or about one job, that the caller may see, which has.
+func (a *API) MayBeArchived(r *http.Request, err error) bool {
+	if err == nil || a.Archive == "" {
 		return false
-	case errors.Is(err, projection.ErrArchived):
+	}
+	ctx := r.Context()
+	if p, ok := errors.AsType[*door.Problem](err); errors.Is(err, projection.ErrArchived) ||
+		ok && p.Code == "archived" {
 		return true
-	case id == "" || !errors.Is(err, commands.ErrNoJob):
+	}
+	id := cmp.Or(r.PathValue("job"), r.URL.Query().Get("job"))
+	if id == "" || !errors.Is(err, commands.ErrNoJob) {
 		return false
 	}
-	if !a.removed(ctx) {
-		return false
-	}
-	_, _, err = archive.History(ctx, a.Store, a.Archive, id)
-	return !errors.Is(err, commands.ErrNoJob) // also where a file is missing: the copy says which
+	queue, found := a.archivedQueue(ctx, id)
+	return found && door.CallerOf(ctx).Queue(queue)
 }
 
 // removed reports whether anything has left the ledger.
@@ -65,20 +43,21 @@ func (a *API) removed(ctx context.Context) bool {
 	return err == nil && horizon > 0
 }
 
-// archivedQueue is the queue of the job with this whole id, which has left the ledger; "" where no such job
-// is found in the archive.
-func (a *API) archivedQueue(ctx context.Context, id event.JobID) string {
+// archivedQueue returns the queue of the job that has left the ledger, whose id is, or begins with, id.
+// found is true also where that cannot be said, as because a file is missing, which the copy names; then
+// queue is "".
+func (a *API) archivedQueue(ctx context.Context, id string) (queue string, found bool) {
 	if a.Archive == "" || !a.removed(ctx) {
-		return ""
+		return "", false
 	}
-	history, _, err := archive.History(ctx, a.Store, a.Archive, string(id))
-	if err != nil && !errors.Is(err, commands.ErrNoJob) { // whose job it is cannot be said
-		a.Report("archive: %v", err)
+	history, _, err := archive.History(ctx, a.Store, a.Archive, id)
+	if err != nil {
+		return "", !errors.Is(err, commands.ErrNoJob)
 	}
 	for _, e := range history {
 		if b, ok := e.Body.(*event.Enqueued); ok {
-			return b.Queue
+			queue = b.Queue
 		}
 	}
-	return ""
+	return queue, true
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"math"
 	"net/http"
@@ -56,26 +55,20 @@ func (a *API) attempts(w http.ResponseWriter, r *http.Request) error {
 	}
 	var found []attempts.Attempt
 	var tail int64
-	list := func(store *ledger.Store) error {
-		return store.Read(r.Context(), func(tx *ledger.Tx) (err error) {
-			if tail, err = tx.Tail(r.Context()); err != nil {
-				return err
-			}
-			f, err := a.attemptFilter(r.Context(), tx, query, job)
-			if err != nil {
-				return err
-			}
-			f.Limit = limit + 1
-			if found, err = attempts.List(r.Context(), tx, f); err != nil || !query.Has("at") {
-				return err
-			}
-			return asOfThen(r.Context(), tx, found, f.To)
-		})
-	}
-	err = list(a.Store)
-	if a.mayBeArchived(r.Context(), err, cmp.Or(job, query.Get("job"))) {
-		err = a.OnWhole(r.Context(), list)
-	}
+	err = a.Store.Read(r.Context(), func(tx *ledger.Tx) (err error) {
+		if tail, err = tx.Tail(r.Context()); err != nil {
+			return err
+		}
+		f, err := a.attemptFilter(r.Context(), tx, query, job)
+		if err != nil {
+			return err
+		}
+		f.Limit = limit + 1
+		if found, err = attempts.List(r.Context(), tx, f); err != nil || !query.Has("at") {
+			return err
+		}
+		return asOfThen(r.Context(), tx, found, f.To)
+	})
 	if err != nil {
 		return err
 	}

@@ -250,7 +250,10 @@ func (a *API) eventAt(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if len(found) == 0 {
-		return cli.Exitf(cli.ExitNothing, "there is no event at pos %d", pos)
+		err := a.Store.Read(r.Context(), func(tx *ledger.Tx) error {
+			return projection.AfterHorizon(r.Context(), tx, pos-1)
+		})
+		return cmp.Or(err, cli.Exitf(cli.ExitNothing, "there is no event at pos %d", pos))
 	}
 	target := fmt.Sprintf("/events?after=%d&limit=20#e%d", pos-1, pos)
 	if e := found[0].Event; e.Job != "" && e.Kind() != event.KindHeartbeat {

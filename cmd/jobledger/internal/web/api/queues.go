@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/oklog/ulid/v2"
+
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/commands"
 	"jobledger/ledger"
@@ -33,8 +35,8 @@ func (a *API) Within(r *http.Request, query url.Values) error {
 			queue = j.Queue
 			return err
 		})
-		if err == nil && queue == "" {
-			queue = a.archivedQueue(r.Context(), whole)
+		if err == nil && queue == "" && len(whole) == ulid.EncodedSize {
+			queue, _ = a.archivedQueue(r.Context(), string(whole))
 		}
 		if err == nil && (queue == "" || !c.Queue(queue)) {
 			err = missing

@@ -60,11 +60,11 @@ func (a *API) ledger(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	engine := "sqlite"
-	if ledger.IsServerAddress(a.Store.Path()) {
+	if ledger.IsServerAddress(a.Door.Store.Path()) {
 		engine = "postgres"
 	}
 	verified := verifiedJSON(a.Verifier.Last())
-	out := map[string]any{"engine": engine, "schema": a.Store.SchemaVersion(), "pos": pos,
+	out := map[string]any{"engine": engine, "schema": a.Door.Store.SchemaVersion(), "pos": pos,
 		"id": render.TextOrNull(is.ID), "last_event_at": last, "restores": is.Restores, "erasures": is.Erasures,
 		"verified": verified, "now": event.FormatTime(a.Now()),
 		"version": buildinfo.Read().Version, "limits": map[string]int{"payload_bytes": commands.MaxPayload,

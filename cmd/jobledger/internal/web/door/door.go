@@ -199,6 +199,13 @@ func CallerOf(ctx context.Context) Caller {
 	return c
 }
 
+// Reading returns ctx as that of a request whose caller has no other right than to read.
+func Reading(ctx context.Context) context.Context {
+	c := CallerOf(ctx)
+	c.Rights &= Read
+	return context.WithValue(ctx, callerKey{}, c)
+}
+
 // Caller returns who made r, or why that is not known: an error of its credential, or nil where there is
 // none. A request with a token has no other credential: neither its client's certificate nor its cookie is
 // looked at. Where the client has a certificate, the cookie is not.

@@ -23,10 +23,13 @@ func New(a *api.API) *Sender {
 	return &Sender{API: a, downloads: make(chan struct{}, maxDownloads)}
 }
 
+// ExportPath is the path of exports.
+const ExportPath = api.Root + "/export"
+
 // Routes are those of the API.
 func (a *Sender) Routes() []door.Route {
 	return []door.Route{
-		{Pattern: "GET " + api.Root + "/export", Needs: door.Read, Streams: true, Handle: a.export},
+		{Pattern: "GET " + ExportPath, Needs: door.Read, Streams: true, Handle: a.export},
 		{Pattern: "GET " + api.Root + "/jobs/{job}/logs/{attempt}/{stream}", Needs: door.Read | door.Bodies,
 			Streams: true, Queues: true, Handle: a.logs},
 	}

@@ -32,7 +32,7 @@ func (a *Sender) export(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case err != nil:
 		return err
-	case bodies && !api.MaySeeBodies(r.Context()):
+	case bodies && !api.MaySeeBodies(r.Context()) && !a.Copy: // which has none
 		return door.Refusal(http.StatusForbidden, "forbidden", "this credential has no right to payloads")
 	}
 	form := cmp.Or(query.Get("format"), "jsonl")
@@ -55,37 +55,26 @@ func (a *Sender) export(w http.ResponseWriter, r *http.Request) error {
 	}
 	var window export.Window
 	var tail int64
-	find := func(store *ledger.Store) error {
-		return store.Read(r.Context(), func(tx *ledger.Tx) (err error) {
-			if tail, err = tx.Tail(r.Context()); err == nil {
-				window, err = export.Between(r.Context(), tx, ends[0], ends[1])
-			}
-			return err
-		})
-	}
-	err = find(a.Store)
-	options := export.LinesOptions{Bodies: bodies}
-	if errors.Is(err, projection.ErrArchived) && a.Archive != "" {
-		if form != "jsonl" {
-			return a.OnWhole(r.Context(), func(whole *ledger.Store) error {
-				if err := find(whole); err != nil {
-					return err
-				}
-				return a.sendExport(w, r, whole, form, window, options, tail)
-			})
+	err = a.Store.Read(r.Context(), func(tx *ledger.Tx) (err error) {
+		if tail, err = tx.Tail(r.Context()); err == nil {
+			window, err = export.Between(r.Context(), tx, ends[0], ends[1])
 		}
+		return err
+	})
+	options := export.LinesOptions{Bodies: bodies}
+	if errors.Is(err, projection.ErrArchived) && a.Archive != "" && form == "jsonl" {
 		options.Archive = a.Archive
 		window, err = export.BetweenWithArchive(r.Context(), a.Store, a.Archive, ends[0], ends[1])
 	}
 	if err != nil {
 		return err
 	}
-	return a.sendExport(w, r, a.Store, form, window, options, tail)
+	return a.sendExport(w, r, form, window, options, tail)
 }
 
-// sendExport sends a window of store, whose last event is tail.
-func (a *Sender) sendExport(w http.ResponseWriter, r *http.Request, store *ledger.Store, form string,
-	window export.Window, options export.LinesOptions, tail int64) error {
+// sendExport sends a window of the ledger, whose last event is tail.
+func (a *Sender) sendExport(w http.ResponseWriter, r *http.Request, form string, window export.Window,
+	options export.LinesOptions, tail int64) error {
 	kind, name := "application/x-ndjson", "export.jsonl"
 	switch form {
 	case "csv":
@@ -103,9 +92,9 @@ func (a *Sender) sendExport(w http.ResponseWriter, r *http.Request, store *ledge
 	d.headers.Set("Jobledger-Pos", strconv.FormatInt(tail, 10))
 	return d.run(r, func(ctx context.Context, out io.Writer) error {
 		if claims != nil {
-			return claims(ctx, store, window, out)
+			return claims(ctx, a.Store, window, out)
 		}
-		_, err := export.Lines(ctx, store, window, options, out)
+		_, err := export.Lines(ctx, a.Store, window, options, out)
 		return err
 	})
 }
