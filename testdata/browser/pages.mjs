@@ -7,6 +7,7 @@
 import fs from 'node:fs';
 import {chromium} from 'playwright-core';
 import {forms} from './forms.mjs';
+import {frame} from './frame.mjs';
 import {live} from './live.mjs';
 import {night} from './night.mjs';
 import {tail} from './tail.mjs';
@@ -103,6 +104,7 @@ for (const {path, part} of task.aria ?? []) {
 
 if (task.forms) {
   await forms({page, open, context, findings});
+  await frame({page, open, findings});
   await live({page, open, origin, findings});
   await tail({page, open, context, origin, findings});
 }

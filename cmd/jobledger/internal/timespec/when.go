@@ -2,6 +2,7 @@ package timespec
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -13,13 +14,16 @@ import (
 
 // When is a moment that the user gave: a time, or a position in the ledger.
 type When struct {
-	Time  time.Time // zero where ByPos
+	Time  time.Time // where ByPos: what the clock said, where that was given; else zero
 	Pos   int64     // 0 is the ledger before its first event
 	ByPos bool
 }
 
 // String returns w as ParseWhen reads it.
 func (w When) String() string {
+	if w.ByPos && !w.Time.IsZero() {
+		return fmt.Sprintf("pos:%d@%s", w.Pos, w.Time.UTC().Format("2006-01-02T15:04:05.999999Z"))
+	}
 	if w.ByPos {
 		return "pos:" + strconv.FormatInt(w.Pos, 10)
 	}
@@ -47,17 +51,25 @@ var (
 )
 
 // ParseWhen reads s. It accepts RFC 3339 with a zone, also with a space for the T or without seconds; now;
-// 15:04 or 15:04:05, the last one up to now in now's zone; -2h, -1d12h, +10m, relative to now; and pos:N. A
+// 15:04 or 15:04:05, the last one up to now in now's zone; -2h, -1d12h, +10m, relative to now; and pos:N, or
+// pos:N@TIME with a time of RFC 3339: after that event, when the clock said so. A
 // date without a zone is refused, because a ledger is read on more than one machine. The text of an error is
 // the end of a sentence that begins with s.
 func ParseWhen(s string, now time.Time) (When, error) {
 	refuse := func(why string) (When, error) { return When{}, errors.New(why) }
 	if pos, ok := strings.CutPrefix(s, "pos:"); ok {
+		pos, clock, timed := strings.Cut(pos, "@")
 		n, err := strconv.ParseUint(pos, 10, 63)
 		if err != nil {
 			return refuse("is not pos: and a whole number")
 		}
-		return When{Pos: int64(n), ByPos: true}, nil
+		w := When{Pos: int64(n), ByPos: true}
+		if timed {
+			if w.Time, err = time.Parse(time.RFC3339Nano, clock); err != nil {
+				return refuse("has after @ no time such as 2026-05-04T15:04:05Z")
+			}
+		}
+		return w, nil
 	}
 	if s == "" {
 		return refuse("is no time")

@@ -28,6 +28,7 @@ func TestParseWhen(t *testing.T) {
 		{"+10m", "2026-05-04T06:25:00.000000Z"},
 		{"pos:0", "pos:0"},
 		{"pos:42", "pos:42"},
+		{"pos:42@2026-05-04T10:00:00.25+02:00", "pos:42@2026-05-04T08:00:00.25Z"},
 	}
 	for _, tt := range tests {
 		w, err := ParseWhen(tt.in, noon())
@@ -61,6 +62,9 @@ func TestParseWhenRefuses(t *testing.T) {
 		{"-", "is no time from now: is no duration"},
 		{"pos:", "is not pos: and a whole number"},
 		{"pos:-1", "is not pos: and a whole number"},
+		{"pos:@2026-05-04T10:00:00Z", "is not pos: and a whole number"},
+		{"pos:1@", "has after @ no time such as 2026-05-04T15:04:05Z"},
+		{"pos:1@-2h", "has after @ no time such as 2026-05-04T15:04:05Z"},
 		{"pos:9223372036854775808", "is not pos: and a whole number"},
 	}
 	for _, tt := range tests {

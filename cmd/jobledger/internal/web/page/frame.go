@@ -31,6 +31,7 @@ type frame struct {
 	Direct  string // where API begins, without a proxy
 
 	At      string    // the parameter, as it was given; "": now
+	AtForm  string    // the same, as the form has it
 	AsOf    string    // the moment, for people
 	Ago     string    // of a past moment, how long
 	clock   time.Time // the moment, or now
@@ -116,7 +117,7 @@ func (p *Pages) frameAt(r *http.Request, query url.Values, tx *ledger.Tx, m mome
 	if err != nil {
 		return f, err
 	}
-	f.At, f.Pos, f.Tail, f.clock = m.at, tail, tail, p.clock(m).At
+	f.At, f.AtForm, f.Pos, f.Tail, f.clock = m.at, shownAt(m.at), tail, tail, p.clock(m).At
 	now := p.Now()
 	f.AsOf = render.Time(now)
 	if m.Given {

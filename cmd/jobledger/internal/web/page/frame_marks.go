@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -91,7 +92,7 @@ func verifiedText(v view.Verification, p *Pages) verifiedView {
 func (f *frame) copies(p *Pages, r *http.Request, query url.Values) {
 	q := url.Values(http.Header(query).Clone())
 	if params, ok := paramsOf[r.Pattern]; !ok || slices.Contains(params, "at") {
-		q.Set("at", fmt.Sprintf("pos:%d", f.Pos))
+		q.Set("at", cmp.Or(f.At, fmt.Sprintf("pos:%d", f.Pos)))
 	}
 	f.Link = p.Door.Prefix.At(r.URL.Path + "?" + q.Encode())
 	f.Direct = "http://localhost" + p.Door.Prefix.Direct("")

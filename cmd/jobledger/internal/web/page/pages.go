@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -60,7 +61,11 @@ func (p *Pages) Routes() []door.Route {
 	}
 	for i := range routes {
 		routes[i].Page = true
-		if params, ok := paramsOf[routes[i].Pattern]; ok {
+		params, ok := paramsOf[routes[i].Pattern]
+		if strings.HasPrefix(routes[i].Pattern, "GET ") && (!ok || slices.Contains(params, "at")) {
+			routes[i].Handle = p.fixed(routes[i].Handle)
+		}
+		if ok {
 			routes[i].Handle = taking(params, routes[i].Handle)
 		}
 	}

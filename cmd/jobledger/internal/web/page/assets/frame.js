@@ -56,7 +56,6 @@ if (moment && Number(moment.dataset.tail) > 1) {
   const go = (pos) => {
     const address = new URL(location.href);
     if (pos >= tail) address.searchParams.delete("at"); else address.searchParams.set("at", "pos:" + pos);
-    for (const name of ["to", "from"]) if (address.pathname === prefix + "/lanes") address.searchParams.delete(name);
     location.href = address;
   };
   let waiting = 0;

@@ -31,7 +31,7 @@ function add(e) {
   row.id = "e" + e.Pos;
   cell(row, String(e.Pos), "number", prefix + "/events/" + e.Pos);
   cell(row, e.At, "", prefix + "/?at=pos:" + e.Pos);
-  row.lastElementChild.firstElementChild.title = "The ledger as it was then";
+  row.lastElementChild.firstElementChild.title = "The whole ledger then";
   cell(row, e.Kind);
   cell(row, "");
   if (e.State) {
