@@ -414,6 +414,20 @@ var shownTables = []shownTable{
 		'reason') AS Code, count(*) AS Attempts, count(DISTINCT f.job) AS Jobs, '‹day ' || min(f.at) || '›' AS
 		First, '‹day ' || max(f.at) || '›' AS Last FROM past f JOIN made t ON t.job = f.job WHERE f.kind IN
 		('failed', 'reclaimed') AND f.at > $from AND f.at <= $end GROUP BY 1, 2`, false},
+	{"/diff", "queues", 1, `WITH ends (i, at) AS (SELECT 0, $from UNION SELECT 1, $end), micros AS (SELECT i,
+		CAST(strftime('%s', at) AS integer) * 1000000 + CAST(substr(at, 21, 6) AS integer) AS us FROM ends), depth
+		AS (SELECT i, queue, count(*) FILTER (WHERE state = 'queued') AS queued, count(*) FILTER (WHERE state IN
+		('claimed', 'running')) AS held FROM micros m JOIN spans s ON s.us <= m.us AND s.until > m.us AND state IN
+		('queued', 'claimed', 'running') GROUP BY i, queue), waits AS (SELECT i, queue, wait, row_number() OVER
+		(PARTITION BY i, queue ORDER BY wait) - 1 AS n, count(*) OVER (PARTITION BY i, queue) AS whole FROM micros m
+		JOIN waited w ON w.us <= m.us AND w.us > m.us - 3600000000), p99 AS (SELECT i, queue, '‹short ' || wait ||
+		'›' AS p99 FROM waits WHERE n = whole * 99 / 100), names AS (SELECT queue FROM depth UNION SELECT queue FROM
+		p99) SELECT queue AS QUEUE, coalesce((SELECT queued FROM depth d WHERE d.queue = n.queue AND i = 0), 0) ||
+		' → ' || coalesce((SELECT queued FROM depth d WHERE d.queue = n.queue AND i = 1), 0) AS QUEUED,
+		coalesce((SELECT held FROM depth d WHERE d.queue = n.queue AND i = 0), 0) || ' → ' || coalesce((SELECT held
+		FROM depth d WHERE d.queue = n.queue AND i = 1), 0) AS HELD, coalesce((SELECT p99 FROM p99 p WHERE p.queue =
+		n.queue AND i = 0), '-') || ' → ' || coalesce((SELECT p99 FROM p99 p WHERE p.queue = n.queue AND i = 1),
+		'-') AS "WAIT P99" FROM names n`, false},
 	{"/incident", "failures", 1, `SELECT coalesce(f.data ->> 'error_code', f.data ->> 'reason') AS CODE,
 		count(*) AS ATTEMPTS, count(DISTINCT f.job) AS JOBS, '‹clock ' || min(f.at) || '›' AS FIRST, '‹clock ' ||
 		max(f.at) || '›' AS LAST FROM past f WHERE f.kind IN ('failed', 'reclaimed') AND f.at > $from AND f.at <=

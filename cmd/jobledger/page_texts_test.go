@@ -268,13 +268,17 @@ func init() {
 			9) AS real)) || '›' AS b FROM (` +
 				runTimesSQL + `)`, false},
 
-		{"/diff", "p", `(?P<from>\S+ \S+) \(pos (?P<a>\d+)\) to (?P<to>\S+ \S+) \(pos (?P<b>\d+)\): (?P<n>\d+) ` +
-			`events?\. What happened ` +
-			`in between`, `SELECT '‹millis ' || $from || '›' AS "from", '‹millis ' || $end || '›' AS "to",
+		{"/diff", "p", `(?P<from>\S+ \S+) \(pos (?P<a>\d+)\) to (?P<to>\S+ \S+) \(pos (?P<b>\d+)\): what ` +
+			`changed: (?P<n>\d+) events?\. ⇄ Swap`, `SELECT '‹millis ' || $from || '›' AS "from",
+			'‹millis ' || $end || '›' AS "to",
 			coalesce(max(pos) FILTER (WHERE at <= $from), 0) AS a, max(pos) AS b, count(*) FILTER (WHERE at > $from)
 			AS n FROM past WHERE at <= $end`, false},
 		{"/diff", "jobs by state/", `(?P<n>\d+)`, `SELECT count(*) AS n FROM moved WHERE old = $rowa AND '→ ' ||
 			upper(new) = $column`, false},
+		{"/diff", "li", `(?P<at>\S+) .*`, fmtAtoms(`p.kind IN ('cancelled', 'retried', 'rescheduled', 'erased',
+			'queue_paused', 'queue_resumed', 'rebuilt', 'restored', 'queue_limited') AND p.at > $from AND p.at <=
+			$end`) +
+			` UNION SELECT count(*) FROM which GROUP BY kind, actor, atom`, true},
 		{"/diff", "pre", `.*`, clocksSQL + ` UNION SELECT pid || ' ' || host || ' ' || version FROM processes UNION
 			SELECT job FROM made UNION SELECT count(*) - 5 FROM moved GROUP BY old, new UNION SELECT count(*) FROM
 			claims WHERE end_pos IS NULL GROUP BY boot UNION SELECT '‹millis ' || seen || '›' FROM processes`, true},

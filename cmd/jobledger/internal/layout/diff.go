@@ -13,11 +13,17 @@ import (
 
 // DiffTitle says between which moments, with times in zone.
 func DiffTitle(from, to projection.Moment, zone *time.Location) string {
-	return fmt.Sprintf("%s (pos %d) to %s (pos %d): %s", render.Millis(from.At.In(zone)), from.Pos,
-		render.Millis(to.At.In(zone)), to.Pos, render.Count(to.Pos-from.Pos, "event"))
+	return DiffBetween(from, to, zone) + ": " + render.Count(to.Pos-from.Pos, "event")
 }
 
-// DiffMatrix is a table of how many jobs went from one state to another. It has only the states that occur.
+// DiffBetween names two moments, with times in zone.
+func DiffBetween(from, to projection.Moment, zone *time.Location) string {
+	return fmt.Sprintf("%s (pos %d) to %s (pos %d)", render.Millis(from.At.In(zone)), from.Pos,
+		render.Millis(to.At.In(zone)), to.Pos)
+}
+
+// DiffMatrix is a table of how many jobs went from one state to another. It has only the states that occur;
+// 0 stands for none.
 func DiffMatrix(cells []status.DiffCell) *render.Table {
 	counts, rows, columns := make(map[[2]event.State]int64), make(map[event.State]bool),
 		make(map[event.State]bool)
@@ -26,17 +32,19 @@ func DiffMatrix(cells []status.DiffCell) *render.Table {
 		rows[cell.From], columns[cell.To] = true, true
 	}
 	t := &render.Table{Columns: []render.Column{{Title: "FROM"}}}
-	for _, to := range event.States() {
+	states := append([]event.State{0}, event.States()...)
+	for _, to := range states {
 		if columns[to] {
-			t.Columns = append(t.Columns, render.Column{Title: "→ " + strings.ToUpper(to.String()), Right: true})
+			title := "→ " + strings.ToUpper(stateOrNone(to))
+			t.Columns = append(t.Columns, render.Column{Title: title, Right: true})
 		}
 	}
-	for _, from := range append([]event.State{0}, event.States()...) {
+	for _, from := range states {
 		if !rows[from] {
 			continue
 		}
 		line := []string{stateOrNone(from)}
-		for _, to := range event.States() {
+		for _, to := range states {
 			if columns[to] {
 				line = append(line, fmt.Sprint(counts[[2]event.State{from, to}]))
 			}

@@ -133,19 +133,24 @@ func (v *overviewView) addCourse(f view.Figures, total status.Queue, now time.Ti
 // addActs adds what operators did, the last first.
 func (v *overviewView) addActs(acts []history.OperatorAct, now time.Time) {
 	for _, a := range acts {
-		zone := now.Location()
-		done := actDoneView{At: a.At.In(zone).Format("15:04:05"), By: a.Actor,
-			What: strings.ReplaceAll(a.Kind().String(), "_", " "),
-			More: strings.TrimPrefix(render.Describe(a.Event, zone), "by "+a.Actor+"; "),
-			Href: fmt.Sprintf("/events/%d", a.Pos)}
-		if a.Count > 1 {
-			done.What += ", " + render.Count(int64(a.Count), "job")
-		}
-		if a.At.Before(now.Add(-12 * time.Hour)) {
-			done.At = a.At.In(zone).Format("01-02 15:04:05")
-		}
-		v.Acts = append(v.Acts, done)
+		v.Acts = append(v.Acts, newActDone(a, now))
 	}
+}
+
+// newActDone is a as pages list it at now.
+func newActDone(a history.OperatorAct, now time.Time) actDoneView {
+	zone := now.Location()
+	done := actDoneView{At: a.At.In(zone).Format("15:04:05"), By: a.Actor,
+		What: strings.ReplaceAll(a.Kind().String(), "_", " "),
+		More: strings.TrimPrefix(render.Describe(a.Event, zone), "by "+a.Actor+"; "),
+		Href: fmt.Sprintf("/events/%d", a.Pos)}
+	if a.Count > 1 {
+		done.What += ", " + render.Count(int64(a.Count), "job")
+	}
+	if a.At.Before(now.Add(-12 * time.Hour)) {
+		done.At = a.At.In(zone).Format("01-02 15:04:05")
+	}
+	return done
 }
 
 // newCourse is how q goes at now; without a pace only how many jobs it has.
@@ -203,7 +208,13 @@ func quantile(d time.Duration, q view.Quantiles) string {
 		return "-"
 	case d == view.Unbounded:
 		return "over " + render.Roughly(view.MinuteEnds[len(view.MinuteEnds)-1])
-	case d >= time.Minute:
+	}
+	return shortWait(d)
+}
+
+// shortWait is d in its two largest units, or with two digits.
+func shortWait(d time.Duration) string {
+	if d >= time.Minute {
 		return render.Roughly(d)
 	}
 	return cmp.Or(shortSeconds(d), "0s")

@@ -1,50 +1,216 @@
 package page
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
+	"time"
 
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/cmd/jobledger/internal/web/sqltext"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection/status"
+)
+
+// Jobs of each cell of a diff: of all cells, and of the one that is asked for.
+const (
+	diffJobs  = 5
+	chosenMax = 500
 )
 
 // diffView is what the page of a comparison shows.
 type diffView struct {
 	spanView
-	Matrix *render.Table // nil: nothing happened to any job
-	Lines  []string
-	Title2 string
-	Events string
-	Swap   string
+	Matrix  *matrixView // nil: nothing happened to any job
+	Lines   []string
+	Between string // the moments, the one that rows are of first
+	Count   string // of the events in between
+	Events  string
+	Swap    string // the address of the same, with rows and columns exchanged
+	Swapped bool
+	Queues  *render.Table
+	Acts    []actDoneView
+
+	Was, Is    string // the states of the cell that was asked for; "": none was
+	Chosen     []event.JobID
+	ChosenText string // how many jobs the cell has
+}
+
+// matrixView is how many jobs went from one state to another.
+type matrixView struct {
+	Columns []render.Column
+	Rows    []matrixRow
+}
+
+// matrixRow is those of one state; each cell but those of no job leads to its jobs.
+type matrixRow struct {
+	Name  string
+	Cells []link
 }
 
 // diffPage shows what changed between two moments.
 func (p *Pages) diffPage(w http.ResponseWriter, r *http.Request) error {
-	shown := diffView{}
-	query, span, err := p.readSpan(r, "Diff", &shown.frame, func(tx *ledger.Tx, s history.Span) error {
-		d, err := status.Compare(r.Context(), tx, s.From, s.To, 5)
-		if err != nil {
+	shown, zone := diffView{}, p.Now().Location()
+	var d status.Diff
+	query, err := api.QueryOf(r)
+	if err != nil {
+		return err
+	}
+	if err := shown.choose(query); err != nil {
+		return err
+	}
+	limit := diffJobs
+	if shown.Is != "" {
+		limit = chosenMax
+	}
+	_, span, err := p.readSpan(r, "Diff", &shown.frame, func(tx *ledger.Tx, s history.Span) (err error) {
+		if d, err = status.Compare(r.Context(), tx, s.From, s.To, limit); err != nil {
 			return err
 		}
-		if len(d.Cells) > 0 {
-			shown.Matrix = layout.DiffMatrix(d.Cells)
-		}
-		shown.Lines = layout.DiffLines(d, p.Now().Location())
-		shown.Title2 = layout.DiffTitle(s.From, s.To, p.Now().Location())
-		return nil
+		between, err := history.ReadBetween(r.Context(), tx, s)
+		shown.addBetween(between, p.Now())
+		return err
 	})
 	if err != nil {
 		return err
 	}
 	shown.set(p, query, span)
-	between := url.Values{"from": {shown.From}, "to": {shown.To}}
-	shown.Events = "/events?" + between.Encode()
+	here := url.Values{"from": {shown.From}, "to": {shown.To}}
+	shown.Events = "/events?" + here.Encode()
+	shown.API = "/api/v1/diff?" + here.Encode()
 	shown.Command = commandOf([]string{"diff", "--from=" + shown.From, "--to=" + shown.To})
-	shown.API = "/api/v1/diff?" + between.Encode()
+	if shown.At != "" {
+		here.Set("at", shown.At)
+	}
+	shown.addMatrix(d, here)
+	shown.addChosen(d)
+	for i := range d.Cells {
+		d.Cells[i].Jobs = d.Cells[i].Jobs[:min(diffJobs, len(d.Cells[i].Jobs))]
+	}
+	shown.Lines = layout.DiffLines(d, zone)
+	shown.Between, shown.Count = layout.DiffBetween(span.From, span.To, zone),
+		render.Count(span.To.Pos-span.From.Pos, "event")
+	if shown.Swapped {
+		shown.Between = layout.DiffBetween(span.To, span.From, zone)
+	} else {
+		here.Set("swap", "true")
+	}
+	shown.Swap = "/diff?" + here.Encode()
 	shown.SQL = sqltext.Window("kind, count(*)", span.From.Pos, span.To.Pos, "GROUP BY kind")
 	return p.render(w, "diff", shown)
+}
+
+// choose takes in which cell the query asks for, and in which order.
+func (v *diffView) choose(query url.Values) error {
+	v.Was, v.Is = query.Get("was"), query.Get("is")
+	known := func(state string) bool {
+		for _, s := range event.States() {
+			if s.String() == state {
+				return true
+			}
+		}
+		return false
+	}
+	switch swap := query.Get("swap"); {
+	case swap != "" && swap != "true" && swap != "false":
+		return door.Refusal(http.StatusBadRequest, "usage", "swap is true or false")
+	case (v.Was == "") != (v.Is == ""),
+		v.Is != "" && !(known(v.Is) && (v.Was == "new" || known(v.Was))):
+		return door.Refusal(http.StatusBadRequest, "usage", "was and is are states of jobs; was may be new")
+	default:
+		v.Swapped = swap == "true"
+	}
+	return nil
+}
+
+// stateName is a state in an address, as a table of a diff has it.
+func stateName(text string) string {
+	text = strings.ToLower(strings.TrimPrefix(text, "→ "))
+	if text == "–" {
+		return "new"
+	}
+	return text
+}
+
+// addMatrix adds the cells of d. Without a swap rows are the states at the first moment.
+func (v *diffView) addMatrix(d status.Diff, here url.Values) {
+	if len(d.Cells) == 0 {
+		return
+	}
+	cells := slices.Clone(d.Cells)
+	if v.Swapped {
+		for i, c := range cells {
+			cells[i].From, cells[i].To = c.To, c.From
+		}
+	}
+	t := layout.DiffMatrix(cells)
+	v.Matrix = &matrixView{Columns: t.Columns[1:]}
+	for _, row := range t.Rows() {
+		line := matrixRow{Name: row[0]}
+		for i, n := range row[1:] {
+			was, is := stateName(row[0]), stateName(t.Columns[i+1].Title)
+			if v.Swapped {
+				was, is = is, was
+			}
+			cell := link{Text: n}
+			if n != "0" {
+				q := url.Values(http.Header(here).Clone())
+				q.Set("was", was)
+				q.Set("is", is)
+				if v.Swapped {
+					q.Set("swap", "true")
+				}
+				cell.Href = "/diff?" + q.Encode() + "#chosen"
+			}
+			line.Cells = append(line.Cells, cell)
+		}
+		v.Matrix.Rows = append(v.Matrix.Rows, line)
+	}
+}
+
+// addChosen adds the jobs of the cell that was asked for.
+func (v *diffView) addChosen(d status.Diff) {
+	for _, c := range d.Cells {
+		was := c.From.String() == v.Was || c.From == 0 && v.Was == "new"
+		if v.Is != "" && was && c.To.String() == v.Is {
+			v.Chosen, v.ChosenText = c.Jobs, render.Count(c.Count, "job")+"."
+			if n := len(c.Jobs); int64(n) < c.Count {
+				v.ChosenText = fmt.Sprintf("The oldest %d of %s", n, v.ChosenText)
+			}
+		}
+	}
+}
+
+// addBetween adds the queues at both ends, and what operators did.
+func (v *diffView) addBetween(b history.Between, now time.Time) {
+	arrow := func(from, to string) string {
+		if v.Swapped {
+			from, to = to, from
+		}
+		return from + " → " + to
+	}
+	wait := func(t history.QueueThen) string {
+		if t.Claims == 0 {
+			return "-"
+		}
+		return shortWait(t.WaitP99)
+	}
+	if len(b.Queues) > 0 {
+		v.Queues = &render.Table{Columns: []render.Column{{Title: "QUEUE"}, {Title: "QUEUED", Right: true},
+			{Title: "HELD", Right: true}, {Title: "WAIT P99", Right: true}}}
+	}
+	for _, q := range b.Queues {
+		v.Queues.Add(q.Queue, arrow(fmt.Sprint(q.From.Queued), fmt.Sprint(q.To.Queued)),
+			arrow(fmt.Sprint(q.From.Held), fmt.Sprint(q.To.Held)), arrow(wait(q.From), wait(q.To)))
+	}
+	for _, a := range b.Acts {
+		v.Acts = append(v.Acts, newActDone(a, now))
+	}
 }

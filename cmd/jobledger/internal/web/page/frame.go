@@ -41,6 +41,7 @@ type frame struct {
 	Back    string
 	Forward string
 	Now     string
+	Compare string // the address of what has changed since a past moment; "": it is none
 	Before  string // addresses of this page at the moments before and after at which something went wrong
 	After   string
 
@@ -140,6 +141,9 @@ func (p *Pages) frameAt(r *http.Request, query url.Values, tx *ledger.Tx, m mome
 	}
 	if f.Pos < tail {
 		f.Forward = address(f.Pos + 1)
+	}
+	if m.Given && f.Pos < tail {
+		f.Compare = "/diff?" + url.Values{"from": {fmt.Sprintf("pos:%d", f.Pos)}}.Encode()
 	}
 	if m.at != "" {
 		q := url.Values(http.Header(query).Clone())
