@@ -45,6 +45,7 @@ func serveVerb(p *program) cli.Verb {
 				"all of them an overview"),
 			cli.ListFlag("peer", "on a Unix socket, what another user may do: `uid=ID:SCOPES@QUEUES`; may be "+
 				"repeated"),
+			cli.ListFlag("allow", "who logs in by a link may do `SCOPE` too: erase"),
 			accessFlag(),
 			webhooksFlag(),
 			&cli.StringFlag{Name: "tls-cert", Usage: "encrypt with the certificate in `FILE`, in PEM; then other " +
@@ -112,10 +113,15 @@ func (p *program) serve(c *cli.Context) error {
 	if config.CheckAt, err = p.daily(c.String("check-at")); err != nil {
 		return err
 	}
+	if config.AllowErase, err = allowsErase(c); err != nil {
+		return err
+	}
 	if config.ReadOnly = c.IsSet("import"); config.ReadOnly {
 		config.Access, config.Webhooks = "", ""
-		if c.IsSet("peer") {
-			return cli.Usagef("--import and --peer exclude each other")
+		for _, name := range []string{"peer", "allow"} {
+			if c.IsSet(name) {
+				return cli.Usagef("--import and --%s exclude each other", name)
+			}
 		}
 	}
 	listener, err := p.listen(c, &config)
@@ -137,6 +143,18 @@ func (p *program) serve(c *cli.Context) error {
 		return err
 	}
 	return server.Serve(ctx, listener)
+}
+
+// allowsErase reports whether --allow gives the right to erase to who logs in by a link.
+func allowsErase(c *cli.Context) (allowed bool, err error) {
+	for _, scope := range c.StringSlice("allow") {
+		if scope != string(access.Erase) {
+			return false, cli.WithHint(cli.Usagef("--allow: %q is not erase", scope),
+				"a session has read, bodies, operate and metrics; for others make a token with 'jobledger token create'")
+		}
+		allowed = true
+	}
+	return allowed, nil
 }
 
 // listenAdmin listens where --admin says; access is the file of tokens.

@@ -52,11 +52,46 @@ func poster(t *testing.T, s servedStore) func(path, body string, header ...strin
 	return post
 }
 
+// Who logs in by a link erases only where the server allows that. Elsewhere the page says how to allow it.
+func TestErasingIsAllowed(t *testing.T) {
+	t.Parallel()
+	s := newScenario(t)
+	j := s.enqueue(commands.Enqueue{Queue: "mail", Payload: []byte("a")})
+	_, err := s.Cancel(t.Context(), "cli:ada", j.ID, "twice")
+	check(t, err)
+	page := "/jobs/" + string(j.ID)
+	form := url.Values{"reason": {"asked to"}, "seq": {"2"}, "sure": {"true"}}.Encode()
+	hint := "jobledger serve --allow erase"
+	post := poster(t, serveStore(t, s.Store, noon))
+	for path, body := range map[string]string{page + "/erase": form,
+		"/api/v1" + page + "/erase": `{"reason":"r"}`} {
+		if status, _, text := post(path, body); status != 403 || !strings.Contains(text, "--allow erase") {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+	_, plain := serveOn(t, s.Store, noon)
+	if _, _, text := plain(page); strings.Contains(text, "Erase…") || !strings.Contains(text, hint) {
+		t.Errorf("where it is not allowed:\n%s", text)
+	}
+	get := getter(t, serveErasing(t, s.Store, noon))
+	if _, _, text := get(page); !strings.Contains(text, "Erase…") || strings.Contains(text, hint) {
+		t.Errorf("where it is allowed:\n%s", text)
+	}
+	post = poster(t, serveErasing(t, s.Store, noon))
+	if status, _, text := post(page+"/erase", form); status != 303 {
+		t.Errorf("where it is allowed: %d %s", status, text)
+	}
+	if _, _, text := plain(page); strings.Contains(text, hint) {
+		t.Errorf("once it is erased:\n%s", text)
+	}
+	commandstest.Verify(t, s.Store)
+}
+
 // An operator's act needs a reason, and leaves alone a job that has moved on since it was seen.
 func TestActsOnOneJob(t *testing.T) {
 	s := newScenario(t)
 	j := s.enqueue(commands.Enqueue{Queue: "mail", Payload: []byte("a")})
-	post := poster(t, serveStore(t, s.Store, noon))
+	post := poster(t, serveErasing(t, s.Store, noon))
 	form := func(pairs ...string) string {
 		values := url.Values{}
 		for i := 0; i < len(pairs); i += 2 {

@@ -56,6 +56,9 @@ func (p *program) serveSeveral(c *cli.Context) error {
 		if config.CheckAt, err = p.daily(c.String("check-at")); err != nil {
 			return err
 		}
+		if config.AllowErase, err = allowsErase(c); err != nil {
+			return err
+		}
 		config.Announce = func(link string) { p.Message("%s: open within 5 minutes, once: %s", name, link) }
 		servers, listeners = append(servers, web.New(config)), append(listeners, listener)
 		_, port, _ := net.SplitHostPort(listener.Addr().String())

@@ -45,6 +45,12 @@ func serveWithin(t testing.TB, store *ledger.Store, now func() time.Time, search
 	return serveFrom(t, store, archiveFolder(store), now, func(c *web.Config) { c.Times.Search = search })
 }
 
+// serveErasing is serveStore as with --allow erase.
+func serveErasing(t testing.TB, store *ledger.Store, now func() time.Time) servedStore {
+	t.Helper()
+	return serveFrom(t, store, archiveFolder(store), now, func(c *web.Config) { c.AllowErase = true })
+}
+
 // serveFrom is serveStore with another configuration, where the archive is in the folder dir; "": it is not
 // known.
 func serveFrom(t testing.TB, store *ledger.Store, dir string, now func() time.Time,

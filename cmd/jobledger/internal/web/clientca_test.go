@@ -89,7 +89,9 @@ func serveCertified(t *testing.T, ca string) (s *served, trust string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s = serveWith(t, "127.0.0.1:0", func(c *Config) { c.Certificate, c.ClientCA = certificate, clients })
+	s = serveWith(t, "127.0.0.1:0", func(c *Config) {
+		c.Certificate, c.ClientCA, c.AllowErase = certificate, clients, true
+	})
 	_, port, _ := strings.Cut(strings.TrimPrefix(s.base, "http://"), ":")
 	s.base = "https://localhost:" + port
 	s.client.Transport = with("")

@@ -167,7 +167,7 @@ func TestRightsOfEveryRoute(t *testing.T) {
 	s := serveWith(t, "127.0.0.1:0", answerOfMail)
 	cookie, _ := s.login()
 	credentials := []credentialed{{name: "no credential"},
-		{"a session", []string{"Cookie", cookie}, "read bodies metrics operate erase", "*"}}
+		{"a session", []string{"Cookie", cookie}, "read bodies metrics operate", "*"}}
 	for _, scope := range append(access.Scopes, "") {
 		scopes, of := string(scope), []access.Scope{scope}
 		if scope == "" {

@@ -52,7 +52,9 @@ type Config struct {
 	Name   string           // the ledger, as pages call it
 	// ReadOnly takes every right to change something from those who need no token.
 	ReadOnly bool
-	Owner    string // the user who runs the server, as an actor: cli:ada@build7
+	// AllowErase gives the right to erase to who logs in by a link.
+	AllowErase bool
+	Owner      string // the user who runs the server, as an actor: cli:ada@build7
 
 	Certificate *door.Certificate // for TLS; nil: none
 	ClientCA    *door.ClientCA    // signs certificates of clients, in place of tokens; nil: none
@@ -112,7 +114,8 @@ func New(c Config) *Server {
 	s := &Server{Config: c, follower: view.NewFollower(), verifier: view.NewVerifier(c.Now, c.CheckAt)}
 	pages := &page.Pages{Tables: c.Tables, Name: c.Name}
 	s.door = door.New(door.Config{Store: c.Store, Now: c.Now, Owner: c.Owner, ReadOnly: c.ReadOnly,
-		Announce: c.Announce, Report: c.Report, ShowProblem: pages.ShowProblem, Hosts: c.Hosts,
+		AllowErase: c.AllowErase, Announce: c.Announce,
+		Report: c.Report, ShowProblem: pages.ShowProblem, Hosts: c.Hosts,
 		Certificate: c.Certificate, ClientCA: c.ClientCA, Proxy: c.Proxy, Prefix: c.Prefix,
 		Peers: c.Peers, Keys: &access.Keys{Path: c.Access}, Rate: c.Rate, AskTimeout: c.Times.Ask})
 	s.api = api.New(api.Config{Store: c.Store, Door: s.door, Follower: s.follower,

@@ -56,6 +56,12 @@ func Possible(caller door.Caller, j projection.Job) (verbs []string) {
 	return verbs
 }
 
+// NeedsAllow reports whether j could be erased, if the server allowed that to the session of caller.
+func NeedsAllow(caller door.Caller, j projection.Job) bool {
+	return caller.Session && caller.Has(door.Operate) && !caller.Has(door.Erase) && possible["erase"](j.State) &&
+		!j.Erased
+}
+
 // rightOf is the right that a verb needs.
 func rightOf(verb string) door.Right {
 	if verb == "erase" {

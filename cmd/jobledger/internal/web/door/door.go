@@ -27,6 +27,7 @@ type Config struct {
 	Store       *ledger.Store
 	Now         func() time.Time
 	ReadOnly    bool         // a user who needs no token may change nothing
+	AllowErase  bool         // a session may erase
 	Owner       string       // the actor of the user who runs the server, as events name it
 	Certificate *Certificate // for TLS; nil: there is none
 	ClientCA    *ClientCA    // signs certificates of clients, with a Certificate; nil: they need none
@@ -174,8 +175,11 @@ const (
 
 	None Right = 0
 
-	// owned is what the user who runs the server may do in a browser.
-	owned = Read | Bodies | Metrics | Operate | Erase
+	// inSession is what the user who runs the server may do in a browser; Erase too, with Config.AllowErase. It
+	// cannot be undone, and who comes to a browser that is logged in could do it.
+	inSession = Read | Bodies | Metrics | Operate
+	// owned is what the user who runs the server may do in the system that says who that is.
+	owned = inSession | Erase | Enqueue | Work
 )
 
 // rightOf are the rights of the scopes.
@@ -188,6 +192,7 @@ type Caller struct {
 	access.Grant        // with the queues that it is for
 	Actor        string // as events name it
 	Rights       Right
+	Session      bool // a login link has let it in
 }
 
 // Has reports whether the caller has every right of r.
@@ -218,15 +223,19 @@ func (d *Door) Caller(r *http.Request) (c Caller, ok bool, err error) {
 		c, err = d.certified(r)
 		return c, err == nil, err
 	case r.Context().Value(ownKey{}) != nil:
-		return d.everything(Caller{Actor: d.Owner, Rights: owned | Enqueue | Work}), true, nil
+		return d.everything(Caller{Actor: d.Owner, Rights: owned}), true, nil
 	case samePeer(r):
-		return d.everything(Caller{Actor: "unix:" + d.owner(), Rights: owned | Enqueue | Work}), true, nil
+		return d.everything(Caller{Actor: "unix:" + d.owner(), Rights: owned}), true, nil
 	}
 	if c, ok := d.peerOf(r); ok {
 		return c, true, nil
 	}
 	if key, ok := d.sessionOf(r); ok && d.sessions.holds(key, d.Now()) {
-		return d.everything(Caller{Actor: "http:" + d.owner(), Rights: owned}), true, nil
+		rights := inSession
+		if d.AllowErase {
+			rights |= Erase
+		}
+		return d.everything(Caller{Actor: "http:" + d.owner(), Rights: rights, Session: true}), true, nil
 	}
 	return Caller{}, false, nil
 }

@@ -146,6 +146,9 @@ func (d *Door) serveRoute(rt Route) http.Handler {
 		case caller.ID != "" && !d.limits.Allow(caller.ID, d.Rate, d.Now()):
 			WriteProblem(w, Refusal(http.StatusTooManyRequests, "rate", "too many requests with this token"))
 			return
+		case caller.Session && rt.Needs&Erase != 0 && !caller.Has(Erase) && !d.ReadOnly:
+			d.answerProblem(w, r, rt, errEraseInSession)
+			return
 		case !caller.Has(rt.Needs), !rt.Queues && !caller.AllQueues():
 			d.answerProblem(w, r, rt, errForbidden)
 			return
@@ -205,6 +208,10 @@ func (d *Door) answerLate(w http.ResponseWriter, err error) {
 	errors.As(err, &p)
 	WriteProblem(w, p)
 }
+
+// errEraseInSession means that a session may not erase on this server.
+var errEraseInSession = Refusal(http.StatusForbidden, "forbidden",
+	"who logs in by a link may erase only where the server was started with --allow erase")
 
 // errForbidden means that a caller has no right to what it asked for.
 var errForbidden = Refusal(http.StatusForbidden, "forbidden", "this credential has no right to do this")

@@ -34,6 +34,7 @@ type jobView struct {
 	Attempts *render.Table
 	History  []eventView
 	Acts     []actView
+	NoErase  bool // it could be erased, where the server allowed that
 	Payload  string
 	Result   string
 	Withheld bool // payload, result and logs, which this caller may not see
@@ -106,6 +107,7 @@ func (p *Pages) jobPage(w http.ResponseWriter, r *http.Request) error {
 		for _, verb := range act.Possible(door.CallerOf(r.Context()), j.Job) {
 			view.Acts = append(view.Acts, actView{verb, strings.ToUpper(verb[:1]) + verb[1:]})
 		}
+		view.NoErase = act.NeedsAllow(door.CallerOf(r.Context()), j.Job)
 	}
 	view.SQL = fmt.Sprintf("SELECT * FROM history WHERE job = '%s' ORDER BY pos", j.ID)
 	view.API = "/api/v1/jobs/" + string(j.ID)
