@@ -35,6 +35,10 @@ type API struct {
 	examined    view.Kept[[]doctor.Finding]
 	Waiting     func() int    // how many claims wait; nil: none
 	StreamWrite time.Duration // how long the client of a stream may read nothing
+
+	// SendLines sends lines of JSON as write makes them, which have everything up to pos. Package send sets it.
+	SendLines func(w http.ResponseWriter, r *http.Request, pos int64,
+		write func(ctx context.Context, out io.Writer) error) error
 }
 
 // Ask runs one command line, without the program's name, on the ledger that is open, and writes what it
@@ -72,8 +76,10 @@ func (a *API) Routes() []door.Route {
 		{Pattern: "GET " + Root + "/ledger", Needs: door.Read, Queues: true, Handle: a.ledger},
 		{Pattern: "GET " + Root + "/queues/{queue}", Needs: door.Read, Queues: true, Handle: a.queue},
 		{Pattern: "GET " + Root + "/events/{pos}", Needs: door.Read, Queues: true, Handle: a.event},
-		{Pattern: "GET " + Root + "/attempts", Needs: door.Read, Queues: true, Handle: a.attempts},
-		{Pattern: "GET " + Root + "/jobs/{job}/attempts", Needs: door.Read, Queues: true, Handle: a.attempts},
+		{Pattern: "GET " + Root + "/attempts", Needs: door.Read, Queues: true, StreamsIf: wholeList,
+			Handle: a.attempts},
+		{Pattern: "GET " + Root + "/jobs/{job}/attempts", Needs: door.Read, Queues: true, StreamsIf: wholeList,
+			Handle: a.attempts},
 		{Pattern: "GET " + Root + "/jobs/{job}/payload", Needs: door.Read | door.Bodies, Queues: true,
 			Handle: a.payload},
 		{Pattern: "GET " + Root + "/jobs/{job}/result", Needs: door.Read | door.Bodies, Queues: true,
@@ -134,7 +140,7 @@ var switches = []string{"paused", "all"}
 func (a *API) verbRoutes() (routes []door.Route) {
 	for _, res := range Resources {
 		routes = append(routes, door.Route{Pattern: "GET " + Root + res.Path, Needs: door.Read,
-			Queues: res.ofQueues(),
+			Queues: res.ofQueues(), StreamsIf: res.streamsIf(),
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return a.answer(w, r, res) }})
 	}
 	return routes
@@ -231,6 +237,9 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, res Resource) error
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return ErrQuery
+	}
+	if streams := res.streamsIf(); streams != nil && streams(r) {
+		return a.sendWhole(w, r, res, query)
 	}
 	f, err := a.Find(r, res, query)
 	if err != nil {

@@ -49,6 +49,9 @@ func (a *API) attempts(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if wholeList(r) {
+		return a.sendAttempts(w, r, query, job)
+	}
 	limit, err := WholeParam(query, "limit", DefaultLimit, 1, maxLimit)
 	if err != nil {
 		return err

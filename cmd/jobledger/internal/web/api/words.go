@@ -18,6 +18,11 @@ var lists = map[string][]string{"list": {"queue", "state", "tag"}, "events": {"k
 // Words returns the command line for query, with one more than the page's limit asked for, and that limit; 0
 // for an answer without pages.
 func (res Resource) Words(query url.Values, job string) (words []string, limit int, err error) {
+	return res.words(query, job, false)
+}
+
+// words is Words; with whole, of a list without pages.
+func (res Resource) words(query url.Values, job string, whole bool) (words []string, limit int, err error) {
 	bad := func(field, format string, args ...any) error {
 		return door.BadInput(field, fmt.Sprintf(format, args...))
 	}
@@ -48,7 +53,11 @@ func (res Resource) Words(query url.Values, job string) (words []string, limit i
 			}
 		}
 	}
-	if res.form == jobs || res.form == events && !query.Has("last") {
+	switch {
+	case whole && res.form == jobs:
+		words = append(words, "--limit=0")
+	case whole:
+	case res.form == jobs, res.form == events && !query.Has("last"):
 		limit = DefaultLimit
 		if values := query["limit"]; len(values) > 0 {
 			if len(values) > 1 || !inRange(values[0]) {
@@ -57,7 +66,7 @@ func (res Resource) Words(query url.Values, job string) (words []string, limit i
 			limit, _ = strconv.Atoi(values[0])
 		}
 		words = append(words, "--limit="+strconv.Itoa(limit+1))
-	} else if query.Has("limit") {
+	case query.Has("limit"):
 		return nil, 0, bad("limit", "last and limit exclude each other")
 	}
 	if res.verb == "owner" && !query.Has("at") {

@@ -15,10 +15,12 @@ type Route struct {
 	Needs   Right // the rights that it needs; [None]: it needs no credential
 	Page    bool  // for people: without a credential it leads to the login page
 	Streams bool  // its answer lasts until the client goes
-	Queues  bool  // it looks at the queues of the caller; otherwise that must be for all
-	MaxBody int64 // bytes; 0: 4 KiB
-	Long    bool  // its answer may take 25 s to compute, instead of 5 s: five times as long as another
-	Handle  func(w http.ResponseWriter, r *http.Request) error
+	// StreamsIf says of which requests the answer is sent as it is made; nil: as Streams says.
+	StreamsIf func(*http.Request) bool
+	Queues    bool  // it looks at the queues of the caller; otherwise that must be for all
+	MaxBody   int64 // bytes; 0: 4 KiB
+	Long      bool  // its answer may take 25 s to compute, instead of 5 s: five times as long as another
+	Handle    func(w http.ResponseWriter, r *http.Request) error
 }
 
 // policy is the Content-Security-Policy of every answer: nothing but this server's own files, no script in a
@@ -154,7 +156,8 @@ func (d *Door) serveRoute(rt Route) http.Handler {
 			return
 		}
 		ctx := context.WithValue(r.Context(), callerKey{}, caller)
-		if !rt.Streams {
+		streams := rt.Streams || rt.StreamsIf != nil && rt.StreamsIf(r)
+		if !streams {
 			var cancel context.CancelFunc
 			within := d.AskTimeout
 			if rt.Long {
@@ -166,7 +169,7 @@ func (d *Door) serveRoute(rt Route) http.Handler {
 		r.Body = http.MaxBytesReader(w, r.Body, max(rt.MaxBody, maxForm))
 		conn := w
 		var whole *reply
-		if !rt.Streams && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+		if !streams && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 			whole = &reply{ResponseWriter: w}
 			w = whole
 		}

@@ -2,5 +2,5 @@
 //
 //	d.Add(send.New(api).Routes()...)
 //
-// Files in reading order: download.go (how), export.go, logs.go.
+// Files in reading order: download.go (how), export.go, logs.go, lines.go.
 package send

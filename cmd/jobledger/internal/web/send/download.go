@@ -20,7 +20,9 @@ type Sender struct {
 
 // New returns a Sender of what a knows.
 func New(a *api.API) *Sender {
-	return &Sender{API: a, downloads: make(chan struct{}, maxDownloads)}
+	s := &Sender{API: a, downloads: make(chan struct{}, maxDownloads)}
+	a.SendLines = s.sendLines
+	return s
 }
 
 // ExportPath is the path of exports.
