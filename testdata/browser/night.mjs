@@ -1,5 +1,6 @@
 // Finds in the lanes of a bad night what went wrong, with the keyboard too, and takes the picture of it.
 import fs from 'node:fs';
+import {many} from './many.mjs';
 
 export async function night({page, open, origin, findings, facts, task}) {
   await page.setViewportSize({width: 1280, height: 900});
@@ -49,6 +50,9 @@ export async function night({page, open, origin, findings, facts, task}) {
   await saves({page, canvas, origin, findings, facts});
   const scripting = await scriptTime(page, origin + task.night.path);
   facts.scripting = scripting;
+  await many({page, origin, findings, facts, path: task.night.path});
+  await page.goto(origin + task.night.path);
+  await canvas.and(page.locator('[data-drawn]')).waitFor();
   await canvas.focus();
   await page.keyboard.press('n');
   await page.keyboard.press('Enter');
@@ -105,8 +109,9 @@ async function stretches({page, canvas, findings}) {
   await page.mouse.down();
   await page.mouse.move(box.x + 300, box.y + 200, {steps: 4});
   await page.mouse.up();
-  await page.waitForTimeout(400);
-  const to = new URL(page.url()).searchParams.get('to');
+  const windowEnd = () => new URL(page.url()).searchParams.get('to');
+  for (let i = 0; i < 100 && !windowEnd(); i++) await page.waitForTimeout(50);
+  const to = windowEnd();
   if (!(Date.parse(to) <= Date.parse('2026-03-15T04:00:00Z'))) findings.push(`night: as of 04:00 the lanes go up to ${to}`);
   await page.goto(begun);
   await until('not drawn', ({bars}) => bars > 0);
