@@ -45,16 +45,16 @@ func statesFor(may func(event.State) bool) (states []event.State, names []string
 }
 
 const aboutBulk = "\nIn place of JOB, a filter selects jobs as in 'list': --state, --tag, --error, --exit, " +
-	"--host, --from or --to, within --queue if that is given; --queue alone is no filter. --dry-run says how " +
-	"many there are. They are changed in chunks of one transaction each, the newest first, with an event for " +
-	"each job; jobs that change meanwhile are left as they are. Where it was cut off, the same line goes on. " +
-	"Above 100 jobs --reason is required."
+	"--host, --from, --to or --find, within --queue if that is given; the queue alone is no filter. " +
+	"--dry-run says how many there are. They are changed in chunks of one transaction each, the newest first, " +
+	"with an event for each job; jobs that change meanwhile are left as they are. Where it was cut off, the " +
+	"same line goes on. Above 100 jobs --reason is required."
 
 // Bulk adds to v, whose arguments are jobs, the flags that select many.
 func bulkVerb(v cli.Verb, may func(event.State) bool) cli.Verb {
 	v = jobref.Verb(v)
 	_, names := statesFor(may)
-	filters := jobfilter.Flags(names)
+	filters := filterFlags(names)
 	v.Flags = append(v.Flags, filters...)
 	v.Flags = append(v.Flags, &cli.BoolFlag{Name: "dry-run",
 		Usage:              "with a filter: change nothing, print how many jobs",
@@ -75,9 +75,14 @@ func spreadFlag() cli.Flag {
 		commands.MaxRunTime, true)
 }
 
+// filterFlags are the flags that select many jobs.
+func filterFlags(states []string) []cli.Flag {
+	return append(jobfilter.Flags(states), jobfilter.FindFlag())
+}
+
 // isBulk reports whether the line selects jobs by a filter.
 func isBulk(c *cli.Context) bool {
-	return slices.ContainsFunc(jobfilter.Flags(nil), func(f cli.Flag) bool { return c.IsSet(f.Names()[0]) })
+	return slices.ContainsFunc(filterFlags(nil), func(f cli.Flag) bool { return c.IsSet(f.Names()[0]) })
 }
 
 // notBulk refuses flags of bulk acts on a line that names its jobs.
@@ -85,7 +90,7 @@ func notBulk(c *cli.Context) error {
 	for _, name := range []string{"dry-run", "spread"} {
 		if c.IsSet(name) {
 			return cli.WithHint(cli.Usagef("--%s is for a filter, and there is none", name),
-				"a filter is --state, --tag, --error, --exit, --host, --from or --to")
+				"a filter is --state, --tag, --error, --exit, --host, --from, --to or --find")
 		}
 	}
 	return nil
@@ -97,14 +102,20 @@ func (p *Verbs) bulk(c *cli.Context, act bulkAct) error {
 	if err != nil {
 		return err
 	}
+	if c.IsSet("find") && !jobfilter.Narrows(c.String("find")) && !slices.ContainsFunc(jobfilter.Flags(nil),
+		func(f cli.Flag) bool { return c.IsSet(f.Names()[0]) }) {
+		return cli.Usagef("--find says no more than the queue, which alone is no filter")
+	}
 	service, err := p.Open(c.Context)
 	if err != nil {
 		return err
 	}
 	defer service.Store.Close()
 	err = service.Store.Read(c.Context, func(tx *ledger.Tx) error {
-		return jobfilter.AddWindow(p.Program, c, tx,
-			&f)
+		if err := jobfilter.AddWindow(p.Program, c, tx, &f); err != nil {
+			return err
+		}
+		return jobfilter.AddFind(p.Program, c, tx, &f)
 	})
 	if err != nil {
 		return err

@@ -121,6 +121,7 @@ type actsView struct {
 	Events string // the address of what was done
 	Find   string // the address of the jobs
 	Ask    bool   // their number must be typed
+	Same   string // the command line that does the same; "": there is none
 }
 
 // setOf reads which jobs a form is about: all that its filter selects, or those that are ticked.
@@ -202,6 +203,9 @@ func (p *Pages) actsPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	if shown.Did, err = p.Acts.Many(r.Context(), m); err != nil {
 		return err
+	}
+	if m.DryRun {
+		shown.Same = sameAs(m, shown.Filter, shown.Spread)
 	}
 	shown.Ask = m.DryRun && shown.Did.Selected > askNumber
 	shown.Find = "/jobs?" + m.Filter.Encode()

@@ -180,10 +180,12 @@ func commandOf(words []string) string {
 	return strings.Join(out, " ")
 }
 
+// plainLetters mean nothing to a shell, nor to a search.
+const plainLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=:./,@+"
+
 // quoted is word as a shell reads it as one.
 func quoted(word string) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=:./,@+"
-	if word != "" && strings.Trim(word, plain) == "" {
+	if word != "" && strings.Trim(word, plainLetters) == "" {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"

@@ -63,6 +63,7 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 	if view.Seen, err = p.Tail(r.Context()); err != nil { // what happens from here on has moved on
 		return err
 	}
+	more := false
 	words = slices.DeleteFunc(words, func(word string) bool { return word == "--json" })
 	tables, err := p.Tables(r.Context(), append(slices.Clone(words), p.SearchWords(query)...))
 	ended, isEnded := errors.AsType[*paging.Ended](err)
@@ -85,6 +86,7 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 			if ok {
 				view.Next = r.URL.Path + "?" + next.Encode()
 			}
+			more = true
 			view.Count = "More than " + render.Count(int64(limit), "job") + "."
 			isEnded = false
 		} else if isEnded {
@@ -113,8 +115,19 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 		view.Names = namesOf(figures)
 		return err
 	})
+	narrow := selectOf(query)
 	if err == nil && view.At == "" && door.CallerOf(r.Context()).Has(door.Operate) && view.Jobs != nil {
-		view.Acts, view.Select = true, selectOf(query)
+		view.Acts, view.Select = true, narrow
+	}
+	switch {
+	case err != nil || view.Ended != "" || view.Jobs == nil:
+	case more && narrow != nil && view.At == "":
+		view.Count, err = p.counted(r, query, limit)
+	case !more:
+		view.Count = render.Count(int64(len(view.Jobs.Rows())), "job") + exactAt(view.Seen, view.Pos)
+		if view.At != "" {
+			view.Count = render.Count(int64(len(view.Jobs.Rows())), "job") + exactAt(view.Pos, view.Pos)
+		}
 	}
 	view.API = "/api/v1/jobs?" + shown.Encode()
 	if view.At == "" {

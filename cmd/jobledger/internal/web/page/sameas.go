@@ -1,0 +1,87 @@
+package page
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"jobledger/cmd/jobledger/internal/jobfilter"
+	"jobledger/cmd/jobledger/internal/web/act"
+)
+
+// sameAs is the command line that does what m does; "" where there is none. It is about the jobs that were
+// there at the position of m, as they are when it runs.
+func sameAs(m act.Many, filter []param, spread string) string {
+	words := []string{m.Verb}
+	if len(m.Jobs) > maxLinked {
+		return ""
+	}
+	for _, j := range m.Jobs {
+		words = append(words, string(j.ID))
+	}
+	if len(m.Jobs) == 0 {
+		flags, ok := filterWords(filter)
+		if !ok {
+			return ""
+		}
+		if words = append(words, flags...); !hasName(filter, "to") {
+			words = append(words, fmt.Sprintf("--to=pos:%d", m.Pos))
+		}
+	}
+	if m.Verb == "reschedule" {
+		words = append(words, "--run-at=now")
+	}
+	if spread != "" && len(m.Jobs) > 0 {
+		return "" // the delays of jobs that are named one by one have no flag
+	}
+	if spread != "" {
+		words = append(words, "--spread="+spread)
+	}
+	reason := m.Reason
+	if reason == "" {
+		reason = "…"
+	}
+	return commandOf(append(words, "--reason="+reason))
+}
+
+// termNames are the parameters that the verbs for many jobs have as terms of --find alone, or there more than
+// once.
+var termNames = []string{"queue", "state", "key"}
+
+// filterWords are the flags of a filter of the page of jobs; ok is false where no flags say the same.
+func filterWords(filter []param) (words []string, ok bool) {
+	find := ""
+	for _, one := range filter {
+		if one.Name == "find" {
+			find = one.Value
+		}
+	}
+	terms, err := jobfilter.Terms(find)
+	if find != "" && err != nil {
+		return nil, false
+	}
+	for _, one := range filter {
+		switch {
+		case one.Name == "find":
+		case !slices.Contains(termNames, one.Name):
+			words = append(words, "--"+one.Name+"="+one.Value)
+		case strings.Contains(one.Value, `"`), slices.ContainsFunc(terms, func(t jobfilter.Term) bool {
+			return t.Key == one.Name && !t.Not // another value would be one more that may be
+		}):
+			return nil, false
+		default:
+			find += ` ` + one.Name + `:"` + one.Value + `"`
+			if strings.Trim(one.Value, plainLetters) == "" {
+				find = strings.TrimSuffix(find, `"`+one.Value+`"`) + one.Value
+			}
+		}
+	}
+	if find != "" {
+		words = append(words, "--find="+strings.TrimSpace(find))
+	}
+	return words, true
+}
+
+func hasName(params []param, name string) bool {
+	return slices.ContainsFunc(params, func(p param) bool { return p.Name == name })
+}
