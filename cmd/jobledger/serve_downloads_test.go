@@ -195,7 +195,7 @@ func TestAttemptsOverHTTP(t *testing.T) {
 		"/attempts?queue=a+b": 400, "/attempts?limit=1001": 400, "/attempts?job=01KZZZZZZZZZZZZZZZZZZZZZZZ": 404,
 		"/jobs/01KZZZZZZZZZZZZZZZZZZZZZZZ/attempts": 404, "/jobs/-/attempts": 400, "/events/99999": 404,
 		"/events/0": 400, "/queues/nothing": 404, "/queues/a+b": 400, "/depth?px=1001": 400, "/depth?worker=w": 400,
-		"/jobs/01KZZZZZZZZZZZZZZZZZZZZZZZ/owner": 404, "/ledger?at=pos:3": 400} {
+		"/jobs/01KZZZZZZZZZZZZZZZZZZZZZZZ/owner": 404, "/ledger?from=pos:3": 400} {
 		if answer := ask(path); answer.StatusCode != want {
 			t.Errorf("%s: %s %s", path, answer.Status, readAll(t, answer))
 		}

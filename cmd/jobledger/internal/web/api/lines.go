@@ -2,7 +2,6 @@ package api
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -100,26 +99,16 @@ func (a *API) sendAttempts(w http.ResponseWriter, r *http.Request, query url.Val
 		return err
 	}
 	return a.SendLines(w, r, pos, func(ctx context.Context, out io.Writer) error {
-		sent := 0
-		list := func(store *ledger.Store) (err error) {
-			sent, err = a.writeAttempts(ctx, store, query, job, out)
-			return err
-		}
-		err := list(a.Store)
-		if sent == 0 && a.mayBeArchived(ctx, err, cmp.Or(job, query.Get("job"))) {
-			err = a.OnWhole(ctx, list)
-		}
-		return err
+		return a.writeAttempts(ctx, query, job, out)
 	})
 }
 
-// writeAttempts writes the claims in store that query selects, page by page, and returns how many it wrote.
-func (a *API) writeAttempts(ctx context.Context, store *ledger.Store, query url.Values, job string,
-	out io.Writer) (sent int, err error) {
+// writeAttempts writes the claims that query selects, page by page.
+func (a *API) writeAttempts(ctx context.Context, query url.Values, job string, out io.Writer) error {
 	var f attempts.Filter
 	for first := true; ; first = false {
 		var found []attempts.Attempt
-		err := store.Read(ctx, func(tx *ledger.Tx) (err error) {
+		err := a.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
 			if first {
 				if f, err = a.attemptFilter(ctx, tx, query, job); err != nil {
 					return err
@@ -132,24 +121,23 @@ func (a *API) writeAttempts(ctx context.Context, store *ledger.Store, query url.
 			return err
 		})
 		if err != nil {
-			return sent, err
+			return err
 		}
 		var text bytes.Buffer
 		lines := json.NewEncoder(&text)
 		lines.SetEscapeHTML(false)
 		for _, one := range found {
 			if err := lines.Encode(layout.NewAttemptJSON(one)); err != nil {
-				return sent, err
+				return err
 			}
 		}
 		if text.Len() > 0 {
-			sent += len(found)
 			if _, err := out.Write(text.Bytes()); err != nil {
-				return sent, err
+				return err
 			}
 		}
 		if len(found) < attemptPage {
-			return sent, nil
+			return nil
 		}
 		f.After = found[len(found)-1].Pos
 	}
