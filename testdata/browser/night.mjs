@@ -40,8 +40,9 @@ export async function night({page, open, origin, findings, facts, task}) {
   if (task.night.picture) {
     await page.evaluate(() => document.activeElement.blur());
     await page.locator('canvas[data-drawn*=wait_p99]').waitFor();
+    const line = await page.locator('#summary').boundingBox();
     await page.screenshot({path: task.night.picture, animations: 'disabled',
-      clip: {x: 0, y: 0, width: 1280, height: Math.min(900, Math.ceil(box.y + box.height + 60))}});
+      clip: {x: 0, y: 0, width: 1280, height: Math.min(900, Math.ceil(line.y + line.height + 8))}});
   }
   await stretches({page, canvas, findings});
   await groups({page, canvas, findings});
