@@ -152,6 +152,11 @@ func (b *behind) walk() {
 		}
 		seen[path] = true
 		answer, text := b.do("GET", host+path, "")
+		if to := answer.Header.Get("Location"); answer.StatusCode == http.StatusSeeOther &&
+			strings.HasPrefix(to, "/tools/jobs/") { // from an event to its job
+			paths = append(paths, to)
+			continue
+		}
 		if answer.StatusCode != http.StatusOK {
 			b.t.Errorf("%s: %s", path, answer.Status)
 		}
