@@ -21,7 +21,7 @@ import (
 // only, not its neighbours on the same line. A package that is not listed belongs to its nearest listed
 // parent folder. To add a package, add a line, or a name to the line of its neighbours.
 var stages = [][]string{
-	{"ledger/internal/jsonscan"},
+	{"ledger/jsonscan"},
 	{"schema", "ledger/event", "ledger/failpoint", "ledger/proof", "commands/cron", "commands/worker/child",
 		"ledger/ownerfile", "commands/internal/usertx",
 		"cmd/jobledger/internal/outlet", "cmd/jobledger/internal/buildinfo", "cmd/jobledger/internal/terminal",

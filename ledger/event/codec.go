@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/ledger/internal/jsonscan"
+	"jobledger/ledger/jsonscan"
 )
 
 // fields walks the JSON fields of a body, writing or reading each. There are two forms of the same fields:

@@ -27,5 +27,5 @@
 //	validate.go     what an event of each kind must and must not have
 //	time.go         how a time is written
 //
-// Package jsonscan of ledger/internal has the JSON scanner.
+// Package ledger/jsonscan has the JSON scanner.
 package event

@@ -10,7 +10,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"jobledger/ledger/internal/jsonscan"
+	"jobledger/ledger/jsonscan"
 )
 
 // Line is an event as an export has it: the public form, and on the same line what is stored next to the

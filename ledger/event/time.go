@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"jobledger/ledger/internal/jsonscan"
+	"jobledger/ledger/jsonscan"
 )
 
 const publicTime = "2006-01-02T15:04:05.000000Z"

@@ -5,6 +5,6 @@
 //	total, err := lines.Check(ctx, file, service, progress) // before anything is written
 //	for chunk, err := range lines.Chunks(file) { // as many jobs as one transaction takes
 //
-// It enqueues nothing. read.go reads lines, members.go the JSON of one, and check.go compares lines with each
-// other and with a ledger.
+// It enqueues nothing. read.go reads lines, object.go says what is none, and check.go compares lines with
+// each other and with a ledger.
 package joblines

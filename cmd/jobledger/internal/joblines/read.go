@@ -23,6 +23,7 @@ import (
 	"jobledger/commands"
 	"jobledger/commands/remote/wire"
 	"jobledger/ledger/event"
+	"jobledger/ledger/jsonscan"
 )
 
 // ChunkJobs is how many jobs a [Chunk] has at most: those of one transaction.
@@ -124,7 +125,7 @@ func (r Reader) job(line []byte) (commands.Enqueue, error) {
 		return e, err
 	}
 	seen := make([]string, 0, 8)
-	for key, value := range members(line) {
+	for key, value := range jsonscan.All(line) {
 		if slices.Contains(seen, key) {
 			return e, wire.InField(key, cli.Usagef("the key %q is given twice", key))
 		}
@@ -155,8 +156,7 @@ func (r Reader) field(e *commands.Enqueue, key string, value []byte) (err error)
 	switch key {
 	case "queue", "key", "group", "run_at", "delay", "max_runtime", "backoff", "version", "ref",
 		"unique_while", "on_duplicate", "id", "payload_base64":
-		var ok bool
-		if text, ok = unquote(value); !ok {
+		if text, err = jsonscan.Text(value); err != nil {
 			return cli.Usagef("%s: %s is no string%s", key, brief(value), map[string]string{"delay": ` such as "90s"`,
 				"max_runtime": ` such as "90s"`}[key])
 		}
@@ -186,7 +186,7 @@ func (r Reader) field(e *commands.Enqueue, key string, value []byte) (err error)
 	case "on_duplicate":
 		e.OnDuplicate = text
 	case "payload":
-		if text, ok := unquote(value); ok {
+		if text, notText := jsonscan.Text(value); notText == nil {
 			e.Payload = []byte(text)
 		} else {
 			e.Payload = bytes.Clone(value)
@@ -243,18 +243,14 @@ func (r Reader) field(e *commands.Enqueue, key string, value []byte) (err error)
 // addTags reads an object of tags into tags, which may have been given by flags. A name that is there
 // twice would lose one of its values, and null is no value.
 func addTags(tags map[string]string, value json.RawMessage) error {
-	d := json.NewDecoder(bytes.NewReader(value))
-	if start, _ := d.Token(); start != json.Delim('{') {
+	if value[0] != '{' {
 		return cli.Usagef("tags: %s is no object with strings as values", brief(value))
 	}
 	seen := make(map[string]bool)
-	for d.More() {
-		token, _ := d.Token() // the whole value has been read before
-		name := token.(string)
-		token, _ = d.Token()
-		text, ok := token.(string)
+	for name, raw := range jsonscan.All([]byte(value)) {
+		text, err := jsonscan.Text(raw)
 		switch {
-		case !ok:
+		case err != nil:
 			return cli.Usagef("tags: the value of %q is no string", name)
 		case seen[name]:
 			return cli.Usagef("tags: %q is given twice", name)

@@ -5,15 +5,21 @@
 //	raw, ok := m.Take("pos")
 //	n, err := jsonscan.Int(raw)
 //
+// Or all of them, of text that is known to be valid:
+//
+//	for key, raw := range jsonscan.All(text) { … }
+//
 // The files in reading order:
 //
-//   - members.go: [Members] and the scanner below them
+//   - members.go: [Members], [All] and the scanner below them
 //   - values.go: [Text], [Int], [Float], [List] and [Dict] of raw values
 package jsonscan
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 )
@@ -22,7 +28,7 @@ import (
 // of the text, and as compact as this program writes them, they cost no memory; otherwise Split finds all of
 // them first. Parsing is strict where the codec relies on it, and does not look into the values.
 type Members struct {
-	text    scanner
+	text    scanner[string]
 	ordered bool
 	list    []member // not ordered: those not yet taken
 }
@@ -32,7 +38,7 @@ type member struct{ key, raw string }
 // InOrder returns the members of the object in data, to be taken in their order. A caller that has taken
 // all asks AtEnd whether that was their order.
 func InOrder(data string) Members {
-	m := Members{text: scanner{data: data}, ordered: true}
+	m := Members{text: scanner[string]{data: data}, ordered: true}
 	if len(data) > 0 && !m.text.take('{') {
 		m.text.i = -1
 	}
@@ -68,37 +74,18 @@ func (m *Members) Left() (key string, ok bool) {
 
 // Split finds all members of the object in data.
 func (m *Members) Split(data string) error {
-	s := scanner{data: data}
-	s.space()
-	if !s.take('{') {
+	s := scanner[string]{data: data}
+	if !s.object() {
 		return errors.New("not a JSON object")
 	}
 	m.list = make([]member, 0, 1+strings.Count(data, ","))
-	for s.space(); !s.take('}'); s.space() {
-		if len(m.list) > 0 {
-			if s.i == len(data) {
-				return errNoEnd
-			}
-			if !s.take(',') {
-				return errors.New("a comma is missing")
-			}
-			s.space()
-		}
-		rawKey, err := s.value()
+	for {
+		key, raw, more, err := s.next(len(m.list) == 0)
 		if err != nil {
 			return err
 		}
-		key, err := Text(rawKey)
-		if err != nil {
-			return fmt.Errorf("key %.40s: %w", rawKey, err)
-		}
-		if s.space(); !s.take(':') {
-			return errors.New("a colon is missing")
-		}
-		s.space()
-		raw, err := s.value()
-		if err != nil {
-			return err
+		if !more {
+			break
 		}
 		m.list = append(m.list, member{key, raw})
 	}
@@ -108,21 +95,72 @@ func (m *Members) Split(data string) error {
 	return nil
 }
 
+// All yields the keys and raw values of the object in data, in the order of the text, which is valid JSON: of
+// other text, it yields what comes before an error. Bytes that it yields are those of data.
+func All[T Raw](data T) iter.Seq2[string, T] {
+	return func(yield func(string, T) bool) {
+		s := scanner[T]{data: data}
+		more := s.object()
+		for first := true; more; first = false {
+			key, raw, found, err := s.next(first)
+			more = found && err == nil && yield(key, raw)
+		}
+	}
+}
+
 var errNoEnd = errors.New("the JSON object has no end")
 
+// Raw is JSON as text or as bytes.
+type Raw interface{ string | []byte }
+
 // scanner goes through a JSON text. Below zero, i says that the text is not what was expected.
-type scanner struct {
-	data string
+type scanner[T Raw] struct {
+	data T
 	i    int
 }
 
+// object takes the beginning of an object.
+func (s *scanner[T]) object() bool {
+	s.space()
+	return s.take('{')
+}
+
+// next takes a member of an object, or its end: then more is false.
+func (s *scanner[T]) next(first bool) (key string, raw T, more bool, err error) {
+	if s.space(); s.take('}') {
+		return key, raw, false, nil
+	}
+	if !first {
+		if s.i == len(s.data) {
+			return key, raw, false, errNoEnd
+		}
+		if !s.take(',') {
+			return key, raw, false, errors.New("a comma is missing")
+		}
+		s.space()
+	}
+	rawKey, err := s.value()
+	if err != nil {
+		return key, raw, false, err
+	}
+	if key, err = Text(rawKey); err != nil {
+		return key, raw, false, fmt.Errorf("key %.40s: %w", rawKey, err)
+	}
+	if s.space(); !s.take(':') {
+		return key, raw, false, errors.New("a colon is missing")
+	}
+	s.space()
+	raw, err = s.value()
+	return key, raw, err == nil, err
+}
+
 // member returns the value behind "key": where that is what comes next, and goes behind it.
-func (s *scanner) member(key string) (raw string, ok bool) {
+func (s *scanner[T]) member(key string) (raw T, ok bool) {
 	from := s.i + 1
 	end := from + len(key)
-	if s.i < 0 || end+1 >= len(s.data) || s.data[s.i] != '"' || s.data[from:end] != key ||
+	if s.i < 0 || end+1 >= len(s.data) || s.data[s.i] != '"' || string(s.data[from:end]) != key ||
 		s.data[end] != '"' || s.data[end+1] != ':' {
-		return "", false
+		return raw, false
 	}
 	s.i = end + 2
 	raw, err := s.value()
@@ -131,19 +169,19 @@ func (s *scanner) member(key string) (raw string, ok bool) {
 	case err == nil && s.i < len(s.data) && s.take(','):
 	default:
 		s.i = -1
-		return "", false
+		return raw, false
 	}
 	return raw, true
 }
 
-func (s *scanner) space() {
+func (s *scanner[T]) space() {
 	for s.i < len(s.data) &&
 		(s.data[s.i] == ' ' || s.data[s.i] == '\t' || s.data[s.i] == '\n' || s.data[s.i] == '\r') {
 		s.i++
 	}
 }
 
-func (s *scanner) take(c byte) bool {
+func (s *scanner[T]) take(c byte) bool {
 	if s.i < len(s.data) && s.data[s.i] == c {
 		s.i++
 		return true
@@ -152,7 +190,7 @@ func (s *scanner) take(c byte) bool {
 }
 
 // digits takes one digit or more.
-func (s *scanner) digits() bool {
+func (s *scanner[T]) digits() bool {
 	start := s.i
 	for s.i < len(s.data) && s.data[s.i] >= '0' && s.data[s.i] <= '9' {
 		s.i++
@@ -161,45 +199,71 @@ func (s *scanner) digits() bool {
 }
 
 // value takes one JSON value and returns it raw.
-func (s *scanner) value() (string, error) {
-	start, depth, quoted := s.i, 0, false
-	for ; s.i < len(s.data); s.i++ {
-		c := s.data[s.i]
-		switch {
-		case quoted && c == '\\':
-			s.i++
+func (s *scanner[T]) value() (T, error) {
+	data, start, depth := s.data, s.i, 0
+	for i := start; i < len(data); i++ {
+		switch c := data[i]; {
 		case c == '"':
-			if quoted = !quoted; !quoted && depth == 0 {
-				s.i++
-				return s.data[start:s.i], nil
+			if i = quoteAfter(data, i+1); i == len(data) {
+				continue
 			}
-		case quoted:
+			if depth == 0 {
+				s.i = i + 1
+				return data[start:s.i], nil
+			}
 		case c == '{' || c == '[':
 			depth++
 		case c == '}' || c == ']':
 			if depth == 0 {
-				return s.atom(start)
+				return s.atom(start, i)
 			}
 			if depth--; depth == 0 {
-				s.i++
-				return s.data[start:s.i], nil
+				s.i = i + 1
+				return data[start:s.i], nil
 			}
 		case depth == 0 && (c == ',' || c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == ':'):
-			return s.atom(start)
+			return s.atom(start, i)
 		}
 	}
-	return "", errNoEnd
+	s.i = len(data)
+	return data[:0], errNoEnd
 }
 
-func (s *scanner) atom(start int) (string, error) {
-	if start == s.i {
-		return "", errors.New("a value is missing")
+// quoteAfter returns the index of the quotation mark that ends the string of which data has the text from i
+// on; len(data) where there is none.
+func quoteAfter[T Raw](data T, i int) int {
+	for from := i; ; i++ {
+		n := -1
+		switch rest := any(data[i:]).(type) {
+		case string:
+			n = strings.IndexByte(rest, '"')
+		case []byte:
+			n = bytes.IndexByte(rest, '"')
+		}
+		if n < 0 {
+			return len(data)
+		}
+		i += n
+		slashes := 0
+		for i-slashes > from && data[i-slashes-1] == '\\' {
+			slashes++
+		}
+		if slashes%2 == 0 {
+			return i
+		}
 	}
-	return s.data[start:s.i], nil
+}
+
+// atom takes what has no end of its own.
+func (s *scanner[T]) atom(start, end int) (T, error) {
+	if s.i = end; start == end {
+		return s.data[:0], errors.New("a value is missing")
+	}
+	return s.data[start:end], nil
 }
 
 // text takes a string.
-func (s *scanner) text() (string, bool) {
+func (s *scanner[T]) text() (string, bool) {
 	raw, err := s.value()
 	if err != nil {
 		return "", false

@@ -8,23 +8,48 @@ import (
 )
 
 // Text reads a string.
-func Text(raw string) (string, error) {
+func Text[T Raw](raw T) (string, error) {
 	if len(raw) < 2 || raw[0] != '"' {
 		return "", errors.New("not a string")
 	}
-	for i := 1; i < len(raw)-1; i++ {
-		if c := raw[i]; c == '\\' || c < ' ' || c >= utf8.RuneSelf {
-			var s string
-			err := json.Unmarshal([]byte(raw), &s)
-			return s, err
+	text := string(raw[1 : len(raw)-1])
+	escaped, ascii := look(text)
+	if escaped || !ascii && !utf8.ValidString(text) {
+		return decoded(raw)
+	}
+	return text, nil
+}
+
+// look reports whether a byte of s is a backslash or a control character, and whether all are of ASCII. It
+// looks at eight bytes at once as long as there is nothing of that.
+func look(s string) (escaped, ascii bool) {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	i := 0
+	for ; i+8 <= len(s); i += 8 {
+		b := s[i : i+8]
+		w := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+			uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+		slash := w ^ '\\'*ones
+		if (w|(w-' '*ones)|(slash-ones)&^slash)&highs != 0 {
+			break
 		}
 	}
-	return raw[1 : len(raw)-1], nil
+	ascii = true
+	for ; i < len(s); i++ {
+		c := s[i]
+		escaped, ascii = escaped || c < ' ' || c == '\\', ascii && c < utf8.RuneSelf
+	}
+	return escaped, ascii
+}
+
+func decoded[T Raw](raw T) (s string, err error) {
+	err = json.Unmarshal([]byte(raw), &s)
+	return s, err
 }
 
 // List reads a list of strings.
 func List(raw string) (list []string, err error) {
-	s := scanner{data: raw}
+	s := scanner[string]{data: raw}
 	if s.take('[') {
 		for {
 			text, ok := s.text()
@@ -83,7 +108,7 @@ func Float(raw string) (float64, error) {
 }
 
 func isNumber(raw string) bool {
-	s := scanner{data: raw}
+	s := scanner[string]{data: raw}
 	s.take('-')
 	if !s.take('0') && !s.digits() {
 		return false
