@@ -38,7 +38,7 @@ func serveVerb(p *program) cli.Verb {
 			"behind nginx, Caddy, systemd and ssh -L. It runs until it is interrupted, and then ends with 0.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "listen", Usage: "at this `ADDRESS`: HOST:PORT, port 0 for a free one, or unix:PATH",
-				Value: "127.0.0.1:0", DefaultText: "127.0.0.1 and a free port"},
+				Value: anyPort, DefaultText: "127.0.0.1 and a free port, the same one each time"},
 			&cli.StringFlag{Name: "import", Usage: "in place of --db, look at `FILE`: the .zip of an incident, or " +
 				"what export wrote; it only reads"},
 			cli.ListFlag("ledger", "in place of --db, several: `NAME=DSN`; each has an address of its own, and "+
@@ -66,7 +66,7 @@ func serveVerb(p *program) cli.Verb {
 				""),
 		},
 		Examples: []cli.Example{
-			{"jobledger serve", "prints the link to open in a browser on this host"},
+			{"jobledger serve", "prints the link to open in a browser on this host; the port stays the same"},
 			{"jobledger serve --listen 127.0.0.1:8080",
 				"always at the same port, as for 'ssh -L 8080:127.0.0.1:8080'"},
 			{"jobledger serve --ledger orders=orders.db --ledger mail=mail.db",
@@ -124,7 +124,7 @@ func (p *program) serve(c *cli.Context) error {
 			}
 		}
 	}
-	listener, err := p.listen(c, &config)
+	listener, err := p.listen(c, &config, service.Store.Path())
 	if err != nil {
 		return err
 	}
@@ -169,8 +169,9 @@ func listenAdmin(c *cli.Context, access string) (net.Listener, error) {
 	return door.Listen(c.Context, address)
 }
 
-// listen listens where the flags say, and takes what they say of TLS into config.
-func (p *program) listen(c *cli.Context, config *web.Config) (l net.Listener, err error) {
+// listen listens where the flags say, and takes what they say of TLS into config. path is that of the
+// ledger.
+func (p *program) listen(c *cli.Context, config *web.Config, path string) (l net.Listener, err error) {
 	address, cert, key := c.String("listen"), c.String("tls-cert"), c.String("tls-key")
 	if public := c.String("behind-proxy"); public != "" {
 		if config.Proxy, err = door.ParseProxy(public, c.StringSlice("from")); err != nil {
@@ -200,7 +201,7 @@ func (p *program) listen(c *cli.Context, config *web.Config) (l net.Listener, er
 		}
 		return door.ListenForPeers(c.Context, address)
 	case cert == "":
-		return door.Listen(c.Context, address)
+		return p.listenAt(c, path, address, door.Listen)
 	}
 	if file := c.String("client-ca"); file != "" {
 		if config.ClientCA, err = door.LoadClientCA(file, p.Message); err != nil {
@@ -210,7 +211,17 @@ func (p *program) listen(c *cli.Context, config *web.Config) (l net.Listener, er
 	if config.Certificate, err = door.LoadCertificate(cert, key, p.Message); err != nil {
 		return nil, err
 	}
-	return door.ListenTLS(c.Context, address)
+	return p.listenAt(c, path, address, door.ListenTLS)
+}
+
+// listenAt listens at address or, where no flag says that, at the port that the ledger at path had before. A
+// ledger that is imported has none.
+func (p *program) listenAt(c *cli.Context, path, address string,
+	listen func(context.Context, string) (net.Listener, error)) (net.Listener, error) {
+	if c.IsSet("listen") || c.IsSet("import") {
+		return listen(c.Context, address)
+	}
+	return p.listenAgain(c.Context, path, listen)
 }
 
 // defaultCheckAt is when the whole ledger is verified, unless --check-at says otherwise.

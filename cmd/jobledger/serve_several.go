@@ -13,7 +13,8 @@ import (
 )
 
 // serveSeveral serves each of the ledgers that --ledger names, at the address of --listen and the ports after
-// that; where its port is 0, at free ones. It ends when one of them does.
+// that; where its port is 0, at free ones; without it, at those that they had before. It ends when
+// one of them does.
 func (p *program) serveSeveral(c *cli.Context) error {
 	for _, name := range []string{"import", "tls-cert", "client-ca", "behind-proxy", "path-prefix", "access",
 		"webhooks", "peer", "admin"} {
@@ -46,7 +47,7 @@ func (p *program) serveSeveral(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		listener, err := door.Listen(ctx, address)
+		listener, err := one.listenAt(c, service.Store.Path(), address, door.Listen)
 		if err != nil {
 			return err
 		}

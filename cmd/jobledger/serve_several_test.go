@@ -15,6 +15,7 @@ import (
 
 // Several ledgers in one process each have their own pages and login, and one overview shows all of them.
 func TestServeSeveralLedgers(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir()) // where ports are remembered
 	var args []string
 	for i, name := range []string{"orders", "mail"} {
 		s := newScenario(t)

@@ -41,8 +41,12 @@ func newSite(t testing.TB) site {
 func (s site) command(words ...string) *exec.Cmd {
 	cmd := exec.Command("jobledger", words...)
 	cmd.Dir = s.dir
-	if len(s.env) > 0 {
-		cmd.Env = append(os.Environ(), s.env...)
+	env := s.env
+	if words[0] == "serve" { // it remembers its port
+		env = append([]string{"XDG_STATE_HOME=" + s.path("state")}, env...)
+	}
+	if len(env) > 0 {
+		cmd.Env = append(os.Environ(), env...)
 	}
 	return cmd
 }

@@ -82,7 +82,7 @@ func (p *Pages) Routes() []door.Route {
 var paramsOf = map[string][]string{"GET /login": nil, "GET /{$}": {"at"}, "GET /ledgers": nil,
 	"GET /lanes": api.LanePageParams, "GET /failures": api.FailureParams, "GET /workers": {"at", "all"},
 	"GET /workers/{worker}": {"at", "from", "to"}, "GET /queues/{queue}": {"at", "from", "to"},
-	"GET /diff": {"at", "from", "to", "swap", "was", "is"},
+	"GET /diff":     {"at", "from", "to", "swap", "was", "is"},
 	"GET /incident": {"at", "from", "to"}, "GET /integrity": {"at"},
 	"GET /jobs/{job}": {"at"}, "GET /tail": {"kind", kindsParam, "queue", "job", "worker", "actor"}}
 
