@@ -34,7 +34,7 @@ var (
 	LaneParams     = []string{"at", "from", "to", "queue", "worker", "px", "group"}
 	LanePageParams = []string{"at", "from", "to", "queue", "worker", "group"}
 	FailureParams  = []string{"at", "from", "to", "queue", "worker"}
-	SeriesParams   = []string{"at", "from", "to", "queue"}
+	SeriesParams   = []string{"at", "from", "to", "queue", "metric", "step"}
 	DiffParams     = []string{"at", "from", "to", "limit"}
 )
 

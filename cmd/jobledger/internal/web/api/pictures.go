@@ -1,9 +1,16 @@
 package api
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
+	"slices"
+	"strings"
+	"time"
 
 	"jobledger/cmd/jobledger/internal/layout"
+	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/ledger"
@@ -17,7 +24,7 @@ func (a *API) pictureRoutes() []door.Route {
 		{Pattern: "GET " + Root + "/lanes", Needs: door.Read, Long: true, Queues: true, Handle: a.lanes},
 		{Pattern: "GET " + Root + "/moments", Needs: door.Read, Handle: a.moments},
 		{Pattern: "GET " + Root + "/series", Needs: door.Read, Long: true, Queues: true,
-			Handle: a.spanned(SeriesParams, readSeries)},
+			Handle: a.spanned(SeriesParams, readSeries, "metric")},
 		{Pattern: "GET " + Root + "/depth", Needs: door.Read, Long: true, Queues: true, Handle: a.depth},
 		{Pattern: "GET " + Root + "/failures", Needs: door.Read, Queues: true,
 			Handle: a.spanned(FailureParams, readFailures)},
@@ -29,15 +36,15 @@ func (a *API) pictureRoutes() []door.Route {
 	}
 }
 
-// spanned answers with what read returns of the window that the query names, which has only params. Of a
-// caller that is for some queues the window is that of one queue.
+// spanned answers with what read returns of the window that the query names, which has only params, each once
+// but for many. Of a caller that is for some queues the window is that of one queue.
 func (a *API) spanned(params []string,
-	read func(r *http.Request, tx *ledger.Tx, s history.Span) (any, error)) (
+	read func(r *http.Request, tx *ledger.Tx, s history.Span) (any, error), many ...string) (
 	handle func(http.ResponseWriter, *http.Request) error) {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		query, err := QueryOf(r)
 		if err == nil {
-			err = CheckParams(query, params)
+			err = CheckParams(query, params, many...)
 		}
 		if err == nil {
 			err = a.Within(r, query)
@@ -65,9 +72,44 @@ func (a *API) spanned(params []string,
 	}
 }
 
+// readSeries reads the series of s in the step that r names, and of them the metrics that it names, or all.
 func readSeries(r *http.Request, tx *ledger.Tx, s history.Span) (any, error) {
-	return history.ReadSeries(r.Context(), tx, s)
+	query := r.URL.Query()
+	for _, name := range query["metric"] {
+		if !slices.Contains(history.Metrics, name) {
+			return nil, door.BadInput("metric", fmt.Sprintf("there is no metric %.40q; there are: %s", name,
+				strings.Join(history.Metrics, ", ")))
+		}
+	}
+	if text := query.Get("step"); text != "" {
+		var err error
+		if s.Step, err = timespec.DurationWithin(text, time.Second, maxStep, false); err != nil {
+			return nil, door.BadInput("step", "step: "+err.Error())
+		}
+	}
+	all, err := history.ReadSeries(r.Context(), tx, s)
+	if short, ok := errors.AsType[*history.TooShortError](err); ok {
+		return nil, door.BadInput("step", short.Error())
+	}
+	if err != nil || !query.Has("metric") {
+		return all, err
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		return nil, err
+	}
+	var chosen map[string]json.RawMessage
+	err = json.Unmarshal(text, &chosen)
+	for _, name := range history.Metrics {
+		if !slices.Contains(query["metric"], name) {
+			delete(chosen, name)
+		}
+	}
+	return chosen, err
 }
+
+// maxStep is the longest step of series.
+const maxStep = 31 * 24 * time.Hour
 
 // DepthParams are the parameters of a depth.
 var DepthParams = []string{"at", "from", "to", "queue", "px"}

@@ -22,6 +22,8 @@ type Span struct {
 	Worker   string // its name, or the boot of a process; "": all
 	Columns  int    // of the picture: claims shorter than one are joined; 0: none is
 	Group    string // of rows: one of [Groups]; "": the first
+
+	Step time.Duration // of series; 0: such that there are about SeriesSteps
 	// Own is that only what the jobs of Queue say counts: nothing that their workers did elsewhere, and not
 	// when they fell silent, which other jobs say too.
 	Own bool

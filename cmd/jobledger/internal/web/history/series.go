@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/heap"
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -37,10 +38,31 @@ type Series struct {
 	WaitP99   []float64 `json:"wait_p99"`
 }
 
+// Metrics are the names of the numbers of [Series], as in JSON.
+var Metrics = []string{"queued", "ready", "later", "held", "succeeded", "failed", "lost", "ended", "run_p50",
+	"run_p99", "claimed", "wait_p50", "wait_p90", "wait_p99"}
+
+// MaxSeriesSteps is how many points [Series] have at most.
+const MaxSeriesSteps = 10_000
+
+// TooShortError says that the step of a span gives more than MaxSeriesSteps points.
+type TooShortError struct{ Least time.Duration } // the shortest step, in whole seconds
+
+func (e *TooShortError) Error() string {
+	return fmt.Sprintf("step is at least %s for this window", e.Least)
+}
+
 // ReadSeries reads the series of the queue of s; "": of all queues. It reads each event of the window
-// once, and the jobs that were open when it began.
+// once, and the jobs that were open when it began. Errors: *TooShortError.
 func ReadSeries(ctx context.Context, tx *ledger.Tx, s Span) (*Series, error) {
 	step := max(time.Second, (s.length() / SeriesSteps).Round(time.Second))
+	if s.Step > 0 {
+		step = s.Step
+	}
+	if s.length() > MaxSeriesSteps*step {
+		least := s.length()/MaxSeriesSteps + time.Second - 1
+		return nil, &TooShortError{least.Truncate(time.Second)}
+	}
 	n := int(math.Ceil(float64(s.length()) / float64(step)))
 	counts := func() []int64 { return make([]int64, n) }
 	shares := func() []float64 { return make([]float64, n) }
