@@ -414,6 +414,8 @@ var shownTables = []shownTable{
 		'reason') AS Code, count(*) AS Attempts, count(DISTINCT f.job) AS Jobs, '‹day ' || min(f.at) || '›' AS
 		First, '‹day ' || max(f.at) || '›' AS Last FROM past f JOIN made t ON t.job = f.job WHERE f.kind IN
 		('failed', 'reclaimed') AND f.at > $from AND f.at <= $end GROUP BY 1, 2`, false},
+	{"/incident", "Depth", 1, strings.ReplaceAll(depthSQL, "s.queue = $name AND ", ""), false},
+	{"/incident", "Attempts every 3m", 1, strings.ReplaceAll(endedSQL, "queue = $name AND ", ""), false},
 	{"/diff", "queues", 1, `WITH ends (i, at) AS (SELECT 0, $from UNION SELECT 1, $end), micros AS (SELECT i,
 		CAST(strftime('%s', at) AS integer) * 1000000 + CAST(substr(at, 21, 6) AS integer) AS us FROM ends), depth
 		AS (SELECT i, queue, count(*) FILTER (WHERE state = 'queued') AS queued, count(*) FILTER (WHERE state IN

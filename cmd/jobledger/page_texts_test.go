@@ -296,6 +296,23 @@ func init() {
 			version, count(*) AS n, '‹clock ' || max(last) || '›' AS beat, '‹clock ' || min(ended_at) || '›' AS at,
 			(SELECT '‹clock ' || min(at) || '›' FROM refused) AS back, (SELECT CASE count(*) WHEN 0 THEN '' WHEN 1
 			THEN 'one' ELSE count(*) END FROM refused) AS refused FROM lost GROUP BY boot`, false},
+		{"/incident", "text", `.*`, "", false}, // of an axis
+		{"/incident", "figcaption", `Attempts every 3m .*`, "", false},
+		{"/incident", "svg label", `Depth: ready up to (?P<a>\d+), later up to (?P<b>\d+), held up to (?P<c>\d+)`,
+			`SELECT max(READY) AS a, max(LATER) AS b, max(HELD) AS c FROM (` +
+				strings.ReplaceAll(depthSQL, "s.queue = $name AND ", "") + `)`, false},
+		{"/incident", "svg label", `Attempts every 3m: succeeded up to (?P<a>\d+), failed up to (?P<b>\d+), ` +
+			`lost up to (?P<c>\d+)`, `SELECT max(SUCCEEDED) AS a, max(FAILED) AS b, max(LOST) AS c FROM (` +
+			strings.ReplaceAll(endedSQL, "queue = $name AND ", "") + `)`, false},
+		{"/incident", "li", `(?P<w>\S+) on \S+, (?P<text>.*) \S+ on \S+ (?P<same>\d+ claims?: .*)`, `WITH names (i,
+			outcome, name) AS (VALUES (0, '', 'open'), (1, 'succeeded', 'succeeded'), (2, 'failed', 'failed'), (3,
+			'released', 'released'), (4, 'reclaimed', 'lost'), (5, 'cancelled', 'cancelled')), mine AS (SELECT i,
+			name, count(*) AS n FROM claims c JOIN names n ON n.outcome = coalesce(c.outcome, '') WHERE worker = $gw
+			AND coalesce(ended_at, $end) > $from GROUP BY i), late AS (SELECT count(*) AS n FROM past WHERE kind =
+			'refused' AND worker = $gw AND at > $from AND at <= $end), said AS (SELECT sum(n) || CASE sum(n) WHEN 1
+			THEN ' claim: ' ELSE ' claims: ' END || group_concat(n || ' ' || name, ', ' ORDER BY i) || (SELECT CASE n
+			WHEN 0 THEN '' WHEN 1 THEN ', 1 write too late' ELSE ', ' || n || ' writes too late' END FROM late) AS
+			text FROM mine) SELECT text, text AS same FROM said`, false},
 		{"/incident", "li failures", `(?P<a>[\d:]+)(?:–(?P<b>[\d:]+))? (?P<n>\d+) attempts? in (?P<q>\S+) ` +
 			`failed: (?P<code>\S+)(?: (?P<times>\d+) times)?`,
 			`SELECT count(*) AS n, CASE count(*) WHEN 1 THEN '' ELSE count(*) END AS times FROM past f JOIN made t ON

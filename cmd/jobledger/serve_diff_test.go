@@ -77,3 +77,30 @@ func TestDiffLeadsOn(t *testing.T) {
 		}
 	}
 }
+
+// TestIncidentDrawsLanes looks at the picture that a page about an incident has without a script: each lost
+// claim and each late write is in it, at its time.
+func TestIncidentDrawsLanes(t *testing.T) {
+	t.Parallel()
+	_, fetch := serveOn(t, importNight(t).Store, atMorning)
+	_, _, page := fetch("/incident?from=2026-03-14T23:30:00Z&to=2026-03-15T04:00:00Z")
+	_, list, found := strings.Cut(page, `<ol class="swim">`)
+	list, _, closed := strings.Cut(list, "</ol>")
+	if !found || !closed {
+		t.Fatalf("the page has no lanes: %s", page)
+	}
+	for kind, want := range map[string]int{"reclaimed": 7, "refused": 6} {
+		if got := strings.Count(list, `<g class="`+kind+`">`); got != want {
+			t.Errorf("%d %s, want %d", got, kind, want)
+		}
+	}
+	_, charlie, _ := strings.Cut(list, "<title>charlie-render on charlie</title>")
+	charlie, _, _ = strings.Cut(charlie, "</li>")
+	// its last heartbeat came at 00:16:45, and its jobs were taken back at 00:41:00, of 23:30 to 04:00
+	for _, want := range []string{`class="hollow" x="17.32%" y="5" width="8.98`,
+		`<svg x="26.3%" overflow="visible"><path class="cross"`, "<desc>50 claims: 48 succeeded, 2 lost</desc>"} {
+		if !strings.Contains(charlie, want) {
+			t.Errorf("the lane of charlie-render does not have %s: %s", want, charlie)
+		}
+	}
+}

@@ -21,6 +21,7 @@ type Span struct {
 	Queue    string // "": all
 	Worker   string // its name, or the boot of a process; "": all
 	Columns  int    // of the picture: claims shorter than one are joined; 0: none is
+	Bars     int    // how many lanes have at most, as far as [MaxBars] can be kept; 0: that many
 	Group    string // of rows: one of [Groups]; "": the first
 
 	Step time.Duration // of series; 0: such that there are about SeriesSteps
@@ -166,7 +167,7 @@ func ReadLanes(ctx context.Context, tx *ledger.Tx, s Span) (l *Lanes, err error)
 	if err := l.addWorkers(ctx, tx, s, rows); err != nil {
 		return nil, err
 	}
-	l.drawAtMost(s, rows, MaxBars)
+	l.drawAtMost(s, rows, cmp.Or(s.Bars, MaxBars))
 	if err := l.addMarks(ctx, tx, s, rows); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -36,11 +37,14 @@ const leastLong = 1.2
 func (s shape) Short() bool { return s.End-s.X < leastLong }
 
 // Width is how wide s is, in percent.
-func (s shape) Width() float64 { return s.End - s.X }
+func (s shape) Width() float64 { return hundredths(s.End - s.X) }
 
 // Solid and Hollow are how wide these parts of a lost claim are.
-func (s shape) Solid() float64  { return s.Sign - s.X }
-func (s shape) Hollow() float64 { return s.End - s.Sign }
+func (s shape) Solid() float64  { return hundredths(s.Sign - s.X) }
+func (s shape) Hollow() float64 { return hundredths(s.End - s.Sign) }
+
+// hundredths is v as a page has it.
+func hundredths(v float64) float64 { return math.Round(100*v) / 100 }
 
 // legendItem is a shape of the lanes, and what it means.
 type legendItem struct {

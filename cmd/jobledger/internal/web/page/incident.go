@@ -9,6 +9,7 @@ import (
 	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/incident"
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/web/chart"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/cmd/jobledger/internal/web/sqltext"
@@ -26,6 +27,8 @@ type incidentView struct {
 	Zip      string // its address
 	Bodies   bool   // the reader may have payloads
 	Lanes    string
+	Swim     *swimView
+	Charts   []*chart.Chart
 	Findings []history.Finding
 }
 
@@ -56,9 +59,20 @@ func markedText(text string) (parts []marked) {
 func (p *Pages) incidentPage(w http.ResponseWriter, r *http.Request) error {
 	shown := incidentView{Bodies: door.CallerOf(r.Context()).Has(door.Bodies)}
 	query, span, err := p.readSpan(r, "Incident", &shown.frame, func(tx *ledger.Tx, s history.Span) error {
+		s.Columns, s.Bars = swimColumns, swimBars
 		lanes, err := history.ReadLanes(r.Context(), tx, s)
+		if err != nil {
+			return err
+		}
+		shown.Swim = newSwim(lanes, s, &shown.frame)
+		shown.Findings, err = lanes.Findings(r.Context(), tx, s, p.Now().Location())
+		if err != nil || s.To.Pos == 0 {
+			return err
+		}
+		series, err := history.ReadSeries(r.Context(), tx, s)
 		if err == nil {
-			shown.Findings, err = lanes.Findings(r.Context(), tx, s, p.Now().Location())
+			shown.Charts = []*chart.Chart{depthChart(series, p.Now().Location()),
+				attemptsChart(series, p.Now().Location())}
 		}
 		return err
 	})

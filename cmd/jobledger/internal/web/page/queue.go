@@ -164,19 +164,36 @@ func (p *Pages) readQueue(r *http.Request, tx *ledger.Tx, s history.Span, shown 
 	return known, nil
 }
 
+// depthChart is how many jobs are ready, for later and held.
+func depthChart(n *history.Series, zone *time.Location) *chart.Chart {
+	return chart.New("Depth", n.From, stepOf(n), zone, "",
+		seriesOf("ready", chart.Floats(n.Ready), chart.Stacked),
+		seriesOf("later", chart.Floats(n.Later), chart.Stacked),
+		seriesOf("held", chart.Floats(n.Held), chart.Stacked))
+}
+
+// attemptsChart is how many attempts ended in each step.
+func attemptsChart(n *history.Series, zone *time.Location) *chart.Chart {
+	return chart.New("Attempts every "+render.Duration(stepOf(n)), n.From, stepOf(n), zone, "",
+		seriesOf("succeeded", chart.Floats(n.Succeeded), chart.Area),
+		seriesOf("failed", chart.Floats(n.Failed), chart.Down),
+		seriesOf("lost", chart.Floats(n.Lost), chart.Down))
+}
+
+func stepOf(n *history.Series) time.Duration { return time.Duration(n.Step * float64(time.Second)) }
+
+func seriesOf(name string, values []float64, how chart.How) chart.Series {
+	return chart.Series{Name: name, Class: name, Values: values, How: how}
+}
+
 // draw adds the charts of n, with marks.
 func (v *queueView) draw(n *history.Series, marks []history.QueueMark, s history.Span, zone *time.Location) {
-	step := time.Duration(n.Step * float64(time.Second))
+	step := stepOf(n)
 	draw := func(title, unit string, all ...chart.Series) {
 		v.Charts = append(v.Charts, chart.New(title, n.From, step, zone, unit, all...))
 	}
-	of := func(name string, values []float64, how chart.How) chart.Series {
-		return chart.Series{Name: name, Class: name, Values: values, How: how}
-	}
-	draw("Depth", "", of("ready", chart.Floats(n.Ready), chart.Stacked),
-		of("later", chart.Floats(n.Later), chart.Stacked), of("held", chart.Floats(n.Held), chart.Stacked))
-	draw("Attempts every "+render.Duration(step), "", of("succeeded", chart.Floats(n.Succeeded), chart.Area),
-		of("failed", chart.Floats(n.Failed), chart.Down), of("lost", chart.Floats(n.Lost), chart.Down))
+	of := seriesOf
+	v.Charts = append(v.Charts, depthChart(n, zone), attemptsChart(n, zone))
 	draw("Wait from ready to claimed", " s", of("p99", chart.Known(n.WaitP99, n.Claimed), chart.Band),
 		of("p90", chart.Known(n.WaitP90, n.Claimed), chart.Band),
 		of("p50", chart.Known(n.WaitP50, n.Claimed), chart.Plain))
