@@ -84,12 +84,12 @@ func parsePage(t *testing.T, page string) *node {
 func (n *node) all() string {
 	var b strings.Builder
 	b.WriteString(n.text)
-	for _, in := range n.nodes {
+	for i, in := range n.nodes {
 		if in.name == "pre" {
 			b.WriteString(" ")
 		}
 		b.WriteString(in.all())
-		if in.name == "time" {
+		if in.name == "time" && n.name == "li" && i == 0 {
 			b.WriteString(" ") // which the style of the page puts there
 		}
 		b.WriteString(in.after)

@@ -37,8 +37,8 @@ type codeView struct {
 
 // actDoneView is what an operator did.
 type actDoneView struct {
-	At, By, What, More string
-	Href               string
+	At, UTC, By, What, More string
+	Href                    string
 }
 
 // atQuery is the end of an address for the moment of the page.
@@ -140,7 +140,7 @@ func (v *overviewView) addActs(acts []history.OperatorAct, now time.Time) {
 // newActDone is a as pages list it at now.
 func newActDone(a history.OperatorAct, now time.Time) actDoneView {
 	zone := now.Location()
-	done := actDoneView{At: a.At.In(zone).Format("15:04:05"), By: a.Actor,
+	done := actDoneView{At: a.At.In(zone).Format("15:04:05"), UTC: stamp(a.At), By: a.Actor,
 		What: strings.ReplaceAll(a.Kind().String(), "_", " "),
 		More: strings.TrimPrefix(render.Describe(a.Event, zone), "by "+a.Actor+"; "),
 		Href: fmt.Sprintf("/events/%d", a.Pos)}

@@ -32,6 +32,7 @@ type eventView struct {
 	Pos   int64
 	Job   event.JobID
 	At    string
+	UTC   string // the same, for an element time
 	After string // how long after the event before; of a history
 	Kind  string
 	State string
@@ -45,8 +46,8 @@ type eventView struct {
 func (p *Pages) viewOf(e event.Event) eventView {
 	zone := p.Now().Location()
 	kind, _ := render.KindLabel(e)
-	v := eventView{Pos: e.Pos, Job: e.Job, At: render.Millis(e.At.In(zone)), Kind: kind, By: e.Actor,
-		What: render.Describe(e, zone)}
+	v := eventView{Pos: e.Pos, Job: e.Job, At: render.Millis(e.At.In(zone)), UTC: stamp(e.At), Kind: kind,
+		By: e.Actor, What: render.Describe(e, zone)}
 	if e.To != 0 {
 		v.State = e.To.String()
 	}

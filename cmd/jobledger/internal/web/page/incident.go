@@ -34,9 +34,9 @@ type incidentView struct {
 
 // entryView is a line of the timeline.
 type entryView struct {
-	At, Class string
-	Text      []marked
-	Count     int64
+	At, UTC, Class string
+	Text           []marked
+	Count          int64
 }
 
 // marked is a piece of text that may be code.
@@ -96,7 +96,8 @@ func (p *Pages) incidentPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	zone := p.Now().Location()
 	for _, e := range shown.Report.Timeline {
-		v := entryView{At: e.First.In(zone).Format("15:04:05"), Text: markedText(e.Text), Count: e.Count}
+		v := entryView{At: e.First.In(zone).Format("15:04:05"), UTC: stamp(e.First), Text: markedText(e.Text),
+			Count: e.Count}
 		switch {
 		case e.ByOperator:
 			v.Class = "operator"

@@ -41,7 +41,7 @@ type queueView struct {
 }
 
 // queueMarkView is something that happened to the queue.
-type queueMarkView struct{ Kind, At, Text string }
+type queueMarkView struct{ Kind, At, UTC, Text string }
 
 // queuePage shows one queue over a window.
 func (p *Pages) queuePage(w http.ResponseWriter, r *http.Request) error {
@@ -205,7 +205,8 @@ func (v *queueView) draw(n *history.Series, marks []history.QueueMark, s history
 			c.MarkAt(float64(m.At.Sub(s.From.At))/max(whole, 1), m.Kind, m.Text)
 		}
 		if i < maxMarks {
-			v.Happened = append(v.Happened, queueMarkView{m.Kind, m.At.In(zone).Format("15:04:05"), m.Text})
+			v.Happened = append(v.Happened, queueMarkView{m.Kind, m.At.In(zone).Format("15:04:05"),
+				stamp(m.At), m.Text})
 		}
 	}
 }

@@ -30,7 +30,10 @@ function add(e) {
   const row = table.insertRow();
   row.id = "e" + e.Pos;
   cell(row, String(e.Pos), "number", prefix + "/events/" + e.Pos);
-  cell(row, e.At, "", prefix + "/?at=pos:" + e.Pos);
+  const time = document.createElement("time");
+  time.dateTime = time.title = e.UTC;
+  time.append(e.At);
+  cell(row, time, "", prefix + "/?at=pos:" + e.Pos);
   row.lastElementChild.firstElementChild.title = "The whole ledger then";
   cell(row, e.Kind);
   cell(row, "");
