@@ -49,7 +49,7 @@ func (l *loop) nextGroup() group {
 func (l *loop) writeGroup() {
 	g := l.nextGroup()
 	free := min(l.free(), commands.MaxClaim)
-	asked, again := g.asked, l.unknown != nil && len(l.unknown) <= free
+	asked, again := g.asked, l.claimDue()
 	if again { // jobs may have been claimed with these tokens
 		free, asked = len(l.unknown), l.unknownAsked
 	}

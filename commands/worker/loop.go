@@ -204,9 +204,12 @@ func (l *loop) free() int {
 	return n
 }
 
+// claimDue reports whether a claim whose outcome is not known is to be sent again, as there is room for it.
+func (l *loop) claimDue() bool { return l.unknown != nil && len(l.unknown) <= l.free() }
+
 // writeDue reports whether an end is to be recorded, a heartbeat to be sent, or a claim to be sent again.
 func (l *loop) writeDue() bool {
-	if len(l.ends) > 0 || l.unknown != nil && len(l.unknown) <= l.free() {
+	if len(l.ends) > 0 || l.claimDue() {
 		return true
 	}
 	now := time.Now()

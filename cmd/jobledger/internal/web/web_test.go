@@ -107,12 +107,18 @@ func serveOnSocket(t testing.TB, change func(c *Config)) *served {
 // do sends a request; header has pairs of name and value.
 func (s *served) do(method, path string, form url.Values, header ...string) (*http.Response, string) {
 	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.t.Context(), method, s.base+path, strings.NewReader(form.Encode()))
+	if form != nil {
+		header = append([]string{"Content-Type", "application/x-www-form-urlencoded"}, header...)
+	}
+	return s.roundTrip(method, path, form.Encode(), header...)
+}
+
+// roundTrip sends a request with a body, and returns the answer and its body, which is read.
+func (s *served) roundTrip(method, path, body string, header ...string) (*http.Response, string) {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.base+path, strings.NewReader(body))
 	if err != nil {
 		s.t.Fatal(err)
-	}
-	if form != nil {
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
 	for i := 0; i < len(header); i += 2 {
 		if r.Header.Set(header[i], header[i+1]); header[i] == "Host" {
@@ -124,11 +130,11 @@ func (s *served) do(method, path string, form url.Values, header ...string) (*ht
 		s.t.Fatal(err)
 	}
 	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
+	text, err := io.ReadAll(answer.Body)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return answer, string(body)
+	return answer, string(text)
 }
 
 // login begins a session, and returns its cookie and the code that it used.

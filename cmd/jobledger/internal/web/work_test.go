@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -36,27 +35,9 @@ func (s *served) post(method, path, kind, body string, header ...string) (status
 }
 
 // exchange is post with the headers of the answer.
-func (s *served) exchange(method, path, kind, body string, header ...string) (a *http.Response,
-	text string) {
+func (s *served) exchange(method, path, kind, body string, header ...string) (*http.Response, string) {
 	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.t.Context(), method, s.base+api.Root+path, strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", kind)
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
-	a, err = s.client.Do(r)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer a.Body.Close()
-	b, err := io.ReadAll(a.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return a, string(b)
+	return s.roundTrip(method, api.Root+path, body, append([]string{"Content-Type", kind}, header...)...)
 }
 
 // remote is a client with a token of these scopes for all queues.

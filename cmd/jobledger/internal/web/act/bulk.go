@@ -77,7 +77,7 @@ func (a *Acts) Select(ctx context.Context, filter url.Values, pos int64) (set []
 		return nil, door.BadInput("filter",
 			"a filter is one of "+strings.Join(filters, ", ")+"; the queue alone is none")
 	}
-	query := url.Values(http.Header(filter).Clone())
+	query := api.Cloned(filter)
 	query.Del("limit")
 	query.Set("at", fmt.Sprintf("pos:%d", pos))
 	words, _, err := api.ResourceAt("/jobs").Words(query, "")

@@ -195,14 +195,13 @@ func (a *API) Find(r *http.Request, res Resource, query url.Values) (f Found, er
 			return f, err
 		}
 	}
+	var more []byte // the first line of the next page
 	if limit > 0 && len(f.Lines) > limit {
-		f.next, err = a.next(r, res, query, f.Lines[limit-1], f.Lines[limit])
-		f.Lines, f.ended = f.Lines[:limit], nil
+		f.Lines, more, f.ended = f.Lines[:limit], f.Lines[limit], nil
 	}
-	if f.ended != nil {
-		query = url.Values(http.Header(query).Clone())
-		GoOn(query, f.ended)
-		f.next = a.Door.Prefix.At(r.URL.Path + "?" + query.Encode())
+	next, err := a.next(r.Context(), res, query, f, more)
+	if next != nil {
+		f.next = a.Door.Prefix.At(r.URL.Path + "?" + next.Encode())
 	}
 	return f, err
 }
@@ -214,7 +213,7 @@ func (a *API) pinned(query url.Values) url.Values {
 	if err != nil || when.ByPos || len(query["at"]) > 1 {
 		return query
 	}
-	query = url.Values(http.Header(query).Clone())
+	query = Cloned(query)
 	query.Set("at", event.FormatTime(when.Time))
 	return query
 }
@@ -225,11 +224,6 @@ func (a *API) SearchWords(query url.Values) []string {
 		return nil
 	}
 	return []string{"--search-time=" + cmp.Or(a.Search, SearchTime).String()}
-}
-
-// GoOn changes the query of a search so that it begins where it ended.
-func GoOn(query url.Values, ended *paging.Ended) {
-	query.Set("to", fmt.Sprintf("pos:%d", ended.Reached))
 }
 
 // answer sends what the verb of res prints.
@@ -274,43 +268,51 @@ var ErrQuery = door.Refusal(http.StatusBadRequest, "usage", "the query of the ad
 // Nothing reports whether err means that there is nothing, which is no error of a list.
 func (a *API) Nothing(err error) bool { return a.Door.ProblemOf(err).Code == "nothing" }
 
-// next is the address of the page after the one that ends with last and is followed by more; "" where no
-// parameter can name it, which is so for jobs by the time at which they finished.
-func (a *API) next(r *http.Request, res Resource, query url.Values, last, more []byte) (string, error) {
+// next returns the query of the page after f, of res with query, which is followed by the line more; nil
+// where there is none, or no parameter can name it.
+func (a *API) next(ctx context.Context, res Resource, query url.Values, f Found, more []byte) (url.Values,
+	error) {
 	var line struct {
 		Pos int64       `json:"pos"`
 		ID  event.JobID `json:"id"`
 	}
-	query = url.Values(http.Header(query).Clone())
-	switch res.form {
-	case events:
-		if err := json.Unmarshal(last, &line); err != nil {
-			return "", fmt.Errorf("read an event: %w", err)
+	switch {
+	case more == nil:
+	case res.form == events:
+		if err := json.Unmarshal(f.Lines[len(f.Lines)-1], &line); err != nil {
+			return nil, fmt.Errorf("read an event: %w", err)
 		}
+		query = Cloned(query)
 		query.Set("after", strconv.FormatInt(line.Pos, 10))
+		return query, nil
 	default:
 		if err := json.Unmarshal(more, &line); err != nil {
-			return "", fmt.Errorf("read a job: %w", err)
-		}
-		if ok, err := a.ContinueAt(r.Context(), query, string(line.ID)); err != nil || !ok {
-			return "", err
+			return nil, fmt.Errorf("read a job: %w", err)
 		}
 	}
-	return a.Door.Prefix.At(r.URL.Path + "?" + query.Encode()), nil
+	return a.NextJobs(ctx, query, string(line.ID), f.ended)
 }
 
-// ContinueAt changes the query of a page of jobs so that it begins with the job id; ok is false where no
-// parameter can name it.
-func (a *API) ContinueAt(ctx context.Context, query url.Values, id string) (ok bool, err error) {
-	if query.Get("by") == "finished" {
-		return false, nil
+// NextJobs returns the query of the page of jobs after that of query. It begins with the job first, which had
+// no room; where that is "", with the job at which the search ended before its end. It is nil where there is
+// no next page, and where no parameter can name it, which is so for jobs by the time at which they finished.
+func (a *API) NextJobs(ctx context.Context, query url.Values, first string, ended *paging.Ended) (
+	next url.Values, err error) {
+	var pos int64
+	switch {
+	case first == "" && ended == nil, first != "" && query.Get("by") == "finished":
+		return nil, nil
+	case first == "":
+		pos = ended.Reached
+	default:
+		err = a.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
+			pos, err = jobref.Ref{ID: first}.Number(ctx, tx)
+			return err
+		})
 	}
-	err = a.Store.Read(ctx, func(tx *ledger.Tx) error {
-		n, err := jobref.Ref{ID: id}.Number(ctx, tx)
-		query.Set("to", fmt.Sprintf("pos:%d", n))
-		return err
-	})
-	return true, err
+	next = Cloned(query)
+	next.Set("to", fmt.Sprintf("pos:%d", pos))
+	return next, err
 }
 
 // Tail is the position of the last event.

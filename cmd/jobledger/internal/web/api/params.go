@@ -66,6 +66,9 @@ func tooOften(name string) wire.InputError {
 	return wire.InputError{Field: name, Detail: name + " is given too often"}
 }
 
+// Cloned returns a copy of query.
+func Cloned(query url.Values) url.Values { return url.Values(http.Header(query).Clone()) }
+
 // SortedNames are the names of the parameters of query.
 func SortedNames(query url.Values) []string { return slices.Sorted(maps.Keys(query)) }
 

@@ -28,7 +28,7 @@ func (c *lineCounter) Write(text []byte) (int, error) {
 // counted says how many jobs the filter of query selects, of which the page shows the first shown: within the
 // time of a search, exactly as of a position, or more than so many of the newest.
 func (p *Pages) counted(r *http.Request, query url.Values, shown int) (string, error) {
-	q := url.Values(http.Header(query).Clone())
+	q := api.Cloned(query)
 	q.Del("limit")
 	words, _, err := api.ResourceAt("/jobs").Words(q, "")
 	if err != nil {

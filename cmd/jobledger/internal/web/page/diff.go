@@ -161,7 +161,7 @@ func (v *diffView) addMatrix(d status.Diff, here url.Values) {
 			}
 			cell := link{Text: n}
 			if n != "0" {
-				q := url.Values(http.Header(here).Clone())
+				q := api.Cloned(here)
 				q.Set("was", was)
 				q.Set("is", is)
 				if v.Swapped {

@@ -102,7 +102,7 @@ func (p *Pages) showEvents(w http.ResponseWriter, r *http.Request, shown eventsV
 	if err != nil {
 		return err
 	}
-	asked := url.Values(http.Header(query).Clone())
+	asked := api.Cloned(query)
 	if asked.Del("at"); shown.At != "" && !asked.Has("to") {
 		asked.Set("to", shown.At)
 	}
@@ -151,7 +151,7 @@ func (v *eventsView) addPages(query, asked url.Values) {
 	}
 	first, last := v.Events[0].Pos, v.Events[len(v.Events)-1].Pos
 	address := func(change func(url.Values)) string {
-		q := url.Values(http.Header(query).Clone())
+		q := api.Cloned(query)
 		for _, name := range []string{"to", "after", "from", "last", "limit"} {
 			q.Del(name)
 		}

@@ -132,7 +132,7 @@ func (p *Pages) frameAt(r *http.Request, query url.Values, tx *ledger.Tx, m mome
 		}
 	}
 	address := func(pos int64) string {
-		q := url.Values(http.Header(query).Clone())
+		q := api.Cloned(query)
 		q.Set("at", fmt.Sprintf("pos:%d", pos))
 		return r.URL.Path + "?" + q.Encode()
 	}
@@ -146,7 +146,7 @@ func (p *Pages) frameAt(r *http.Request, query url.Values, tx *ledger.Tx, m mome
 		f.Compare = "/diff?" + url.Values{"from": {fmt.Sprintf("pos:%d", f.Pos)}}.Encode()
 	}
 	if m.at != "" {
-		q := url.Values(http.Header(query).Clone())
+		q := api.Cloned(query)
 		q.Del("at")
 		if f.Now = r.URL.Path; len(q) > 0 {
 			f.Now += "?" + q.Encode()

@@ -90,7 +90,7 @@ func verifiedText(v view.Verification, p *Pages) verifiedView {
 
 // copies are the ways to get what a page shows elsewhere.
 func (f *frame) copies(p *Pages, r *http.Request, query url.Values) {
-	q := url.Values(http.Header(query).Clone())
+	q := api.Cloned(query)
 	if params, ok := paramsOf[r.Pattern]; !ok || slices.Contains(params, "at") {
 		q.Set("at", cmp.Or(f.At, fmt.Sprintf("pos:%d", f.Pos)))
 	}

@@ -63,7 +63,7 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 	if view.Seen, err = p.Tail(r.Context()); err != nil { // what happens from here on has moved on
 		return err
 	}
-	more := false
+	first := "" // of the next page
 	words = slices.DeleteFunc(words, func(word string) bool { return word == "--json" })
 	tables, err := p.Tables(r.Context(), append(slices.Clone(words), p.SearchWords(query)...))
 	ended, isEnded := errors.AsType[*paging.Ended](err)
@@ -78,17 +78,8 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 		view.Jobs = tables[0]
 		n := len(view.Jobs.Rows())
 		if n > limit {
-			next := url.Values(http.Header(query).Clone())
-			ok, err := p.ContinueAt(r.Context(), next, view.Jobs.Cut(limit)[0])
-			if err != nil {
-				return err
-			}
-			if ok {
-				view.Next = r.URL.Path + "?" + next.Encode()
-			}
-			more = true
+			first, isEnded, ended = view.Jobs.Cut(limit)[0], false, nil
 			view.Count = "More than " + render.Count(int64(limit), "job") + "."
-			isEnded = false
 		} else if isEnded {
 			view.Count = render.Count(int64(n), "job") + " so far."
 		} else {
@@ -97,11 +88,15 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	if isEnded {
 		view.Ended = "Searched " + render.Newest(ended.Looked, ended.Jobs) + "."
-		next := url.Values(http.Header(query).Clone())
-		api.GoOn(next, ended)
+	}
+	next, err := p.NextJobs(r.Context(), query, first, ended)
+	if err != nil {
+		return err
+	}
+	if next != nil {
 		view.Next = r.URL.Path + "?" + next.Encode()
 	}
-	shown := url.Values(http.Header(query).Clone())
+	shown := api.Cloned(query)
 	shown.Del("limit")
 	err = p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
 		m, err := p.momentOf(r, query, tx)
@@ -121,9 +116,9 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	switch {
 	case err != nil || view.Ended != "" || view.Jobs == nil:
-	case more && narrow != nil && view.At == "":
+	case first != "" && narrow != nil && view.At == "":
 		view.Count, err = p.counted(r, query, limit)
-	case !more:
+	case first == "":
 		view.Count = render.Count(int64(len(view.Jobs.Rows())), "job") + exactAt(view.Seen, view.Pos)
 		if view.At != "" {
 			view.Count = render.Count(int64(len(view.Jobs.Rows())), "job") + exactAt(view.Pos, view.Pos)

@@ -67,7 +67,7 @@ func (v *spanView) set(p *Pages, query url.Values, s history.Span) {
 			end = v.clock
 		}
 		if end.Sub(begin) >= time.Second {
-			q := url.Values(http.Header(query).Clone())
+			q := api.Cloned(query)
 			q.Set("from", stamp(begin))
 			q.Set("to", stamp(end))
 			v.Zoom = append(v.Zoom, link{z.text, v.Path + "?" + q.Encode()})
