@@ -118,6 +118,7 @@ func New(c Config) *Server {
 		Report: c.Report, ShowProblem: pages.ShowProblem, Hosts: c.Hosts,
 		Certificate: c.Certificate, ClientCA: c.ClientCA, Proxy: c.Proxy, Prefix: c.Prefix,
 		Peers: c.Peers, Keys: &access.Keys{Path: c.Access}, Rate: c.Rate, AskTimeout: c.Times.Ask})
+	s.door.Lag = s.follower.Lag
 	s.api = api.New(api.Config{Store: c.Store, Door: s.door, Follower: s.follower,
 		Moments: new(view.Moments), Figures: new(view.Now), Verifier: s.verifier, Ask: c.Ask, Now: c.Now,
 		Search: c.Times.Search, Archive: c.Archive, Report: c.Report})

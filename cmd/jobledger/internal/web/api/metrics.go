@@ -42,7 +42,13 @@ func (a *API) serveMetrics(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	tail, err := a.Tail(r.Context())
+	if err != nil {
+		return err
+	}
 	m := &exposition{open: open}
+	m.one("jobledger_view_lag_seconds", "For how long streams of events have been behind the ledger.",
+		a.Follower.Lag(tail).Seconds())
 	m.requests(a.Door.Answers(), a.Door.Durations())
 	m.process()
 	m.one("jobledger_sse_clients", "Streams of events that are open.", float64(a.Follower.Count()))

@@ -60,7 +60,8 @@ type Door struct {
 	limits   access.Limits
 	requests requests
 	drain    drain
-	lost     chan error // why no request can be answered any more
+	Lag      func(tail int64) time.Duration // for how long streams have been behind tail; nil: never
+	lost     chan error                     // why no request can be answered any more
 	once     sync.Once
 }
 
@@ -129,17 +130,24 @@ func (d *Door) HealthRoutes() []Route {
 	}
 }
 
+// MaxLag is from when on a server whose streams are behind the ledger is not ready.
+const MaxLag = 10 * time.Second
+
 // readyz answers whether requests can be answered now.
 func (d *Door) readyz(w http.ResponseWriter, r *http.Request) error {
 	if d.drain.ending.Load() {
 		return errDraining
 	}
-	err := d.Store.Read(r.Context(), func(tx *ledger.Tx) error {
-		_, err := tx.Tail(r.Context())
+	var tail int64
+	err := d.Store.Read(r.Context(), func(tx *ledger.Tx) (err error) {
+		tail, err = tx.Tail(r.Context())
 		return err
 	})
 	if err != nil {
 		return Refusal(http.StatusServiceUnavailable, d.ProblemOf(err).Code, "the ledger cannot be read now")
+	}
+	if d.Lag != nil && d.Lag(tail) >= MaxLag {
+		return Refusal(http.StatusServiceUnavailable, "busy", "the streams of events are behind the ledger")
 	}
 	return plain(w, "ready\n")
 }

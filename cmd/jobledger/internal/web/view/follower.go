@@ -28,6 +28,8 @@ const (
 // older ones, because its client is slow, reads them from the ledger, so there is no queue for each client.
 // While there is no stream, it does nothing.
 type Follower struct {
+	Clock func() time.Time // for Lag; set before the first stream
+
 	mu      sync.Mutex
 	events  []Sent   // the newest, without a gap, the oldest first
 	bytes   int      // of their lines
@@ -37,6 +39,7 @@ type Follower struct {
 	more    chan struct{}
 	joined  chan struct{} // has room for one
 	streams int
+	whole   time.Time // when it last knew that it had read everything
 }
 
 // Sent is an event as streams send it.
@@ -58,8 +61,9 @@ func (e Sent) ID() string {
 	return strconv.FormatInt(e.Pos, 10) + "." + hex.EncodeToString(digest[:4])
 }
 
+// NewFollower returns a follower that does not run yet.
 func NewFollower() *Follower {
-	return &Follower{more: make(chan struct{}), joined: make(chan struct{}, 1)}
+	return &Follower{Clock: time.Now, more: make(chan struct{}), joined: make(chan struct{}, 1)}
 }
 
 // Join adds a stream, which has seen end; ok is false where there are too many.
@@ -71,6 +75,7 @@ func (f *Follower) Join(end seen.End) (ok bool) {
 	}
 	if f.streams++; f.streams == 1 {
 		f.pos, f.end, f.events, f.bytes = end.Pos, end, nil, 0
+		f.whole = f.Clock()
 	}
 	select {
 	case f.joined <- struct{}{}:
@@ -92,6 +97,17 @@ func (f *Follower) Resets() (n int, pos int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.resets, f.pos
+}
+
+// Lag is for how long streams have not had all up to tail, where the ledger ends: since the follower last
+// knew that it had read everything. It is 0 where they have it, or there is none.
+func (f *Follower) Lag(tail int64) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.streams == 0 || tail <= f.pos {
+		return 0
+	}
+	return max(0, f.Clock().Sub(f.whole))
 }
 
 // Count is how many streams there are.
@@ -150,11 +166,17 @@ func (f *Follower) read(ctx context.Context, store *ledger.Store) (n int, err er
 		page, holds, next, err = readAfter(ctx, tx, end)
 		return err
 	})
-	if err != nil || holds && len(page) == 0 {
+	if err != nil {
 		return 0, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.end == end && len(page) < PageEvents {
+		f.whole = f.Clock()
+	}
+	if holds && len(page) == 0 {
+		return 0, nil
+	}
 	if f.end != end { // all streams left, and another one came
 		return 0, nil
 	}
