@@ -86,6 +86,14 @@ for (const path of task.pages) {
   await page.keyboard.press('Enter');
   await page.waitForFunction(() => document.activeElement?.id === 'main', null, {timeout: 10000})
     .catch(() => findings.push(`${path}: the way to the content does not lead there`));
+  await page.keyboard.press('?');
+  const help = await page.evaluate(() => {
+    const list = document.querySelector('footer details');
+    const shown = list.open && document.activeElement === list.querySelector('summary') && list.querySelector('kbd');
+    document.getElementById('main').focus();
+    return Boolean(shown);
+  });
+  if (!help) findings.push(`${path}: the key ? does not show the keys`);
   await page.keyboard.press('Tab');
   const inMain = await page.evaluate(() => {
     const e = document.activeElement;

@@ -2,6 +2,7 @@
 const prefix = document.documentElement.dataset.prefix ?? "";
 const moment = document.getElementById("moment");
 const off = "jobledger-keys-off";
+const button = document.getElementById("keys");
 let leader = 0;
 
 function keysOff() {
@@ -23,6 +24,12 @@ document.addEventListener("keydown", (event) => {
   if (link) {
     event.preventDefault();
     link.click();
+  } else if (event.key === "?" && button) {
+    event.preventDefault();
+    const keys = button.closest("details");
+    keys.open = true;
+    keys.querySelector("summary").focus();
+    button.scrollIntoView({block: "nearest"});
   } else if (event.key === "/") {
     event.preventDefault();
     const field = document.querySelector("main form.filter input:not([type=hidden])");
@@ -30,7 +37,6 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-const button = document.getElementById("keys");
 if (button) {
   const say = () => { button.textContent = keysOff() ? "Turn keys on" : "Turn keys off"; };
   button.hidden = false;
