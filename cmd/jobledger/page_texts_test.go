@@ -275,6 +275,12 @@ func init() {
 			AS n FROM past WHERE at <= $end`, false},
 		{"/diff", "jobs by state/", `(?P<n>\d+)`, `SELECT count(*) AS n FROM moved WHERE old = $rowa AND '→ ' ||
 			upper(new) = $column`, false},
+		{"/lanes", "li", `(?P<at>\S+) .*`, fmtAtoms(`p.kind IN ('cancelled', 'retried', 'rescheduled', 'erased',
+			'queue_paused', 'queue_resumed', 'rebuilt', 'restored', 'queue_limited') AND p.at > $from AND p.at <=
+			$end`) +
+			` UNION SELECT count(*) FROM which GROUP BY kind, actor, atom UNION SELECT '‹day ' || at || '›' FROM ` +
+			`which`, true},
+		{"", "li deploy", `From .*`, clocksSQL + ` UNION SELECT worker || ' ' || version FROM processes`, true},
 		{"/diff", "li", `(?P<at>\S+) .*`, fmtAtoms(`p.kind IN ('cancelled', 'retried', 'rescheduled', 'erased',
 			'queue_paused', 'queue_resumed', 'rebuilt', 'restored', 'queue_limited') AND p.at > $from AND p.at <=
 			$end`) +

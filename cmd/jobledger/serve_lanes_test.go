@@ -153,6 +153,13 @@ func lanesHaveWhatOperatorsDid(t *testing.T, s *scenario, get func(string) strin
 	if len(l.Deploys) != 0 {
 		t.Errorf("there is a new version in a window without any: %+v", l.Deploys)
 	}
+	text := get("/lanes?from=2026-03-14T22:50:00Z&to=2026-03-15T04:00:00Z")
+	for _, part := range []string{">queue paused</a> by cli:ada@desk", ">cancelled, 33 jobs</a> by cli:ada@desk",
+		"From 23:00:00 on alpha-mail, alpha-render, bravo-mail"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("the page of lanes does not say %q", part)
+		}
+	}
 	for _, from := range []string{"2026-03-14T21:30:00Z", "2026-03-14T22:50:00Z"} {
 		d := readLanes(t, get, "from="+from+"&to=2026-03-14T23:30:00Z").Deploys
 		if len(d) != 1 || d[0].From != "v1" || d[0].To != "v2" || len(d[0].Workers) < 3 || d[0].Until < d[0].At {

@@ -120,7 +120,8 @@ func TestPicturesShowWhatTheViewsHave(t *testing.T) {
 		same("held at the end", series.Held[len(series.Held)-1], sql(states, "'claimed', 'running'"))
 		events := sql("SELECT count(*) FROM history WHERE %s", within)
 		same("events of the incident", strings.Contains(get("/incident?"+window), ": "+events+" events."), "true")
-		same("events of the diff", strings.Contains(get("/diff?"+window), ": "+events+" events."), "true")
+		same("events of the diff", strings.Contains(get("/diff?"+window), "what changed: "+events+
+			" events<"), "true")
 	}
 	did := ""
 	for _, pos := range []string{"2159", "3000"} {

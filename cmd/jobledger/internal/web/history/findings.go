@@ -21,7 +21,7 @@ const (
 
 // Finding is something that went wrong within a window, in a sentence.
 type Finding struct {
-	Kind string // dead_host, silent, frozen, twice, outage, pause
+	Kind string // dead_host, silent, frozen, twice, outage, pause, deploy
 	At   time.Time
 	Text string
 	Pos  int64 // an event to look at; 0: none
@@ -41,6 +41,11 @@ func (l *Lanes) Findings(ctx context.Context, tx *ledger.Tx, s Span, zone *time.
 				render.ReasonOrNone(p.Reason))
 		}
 		found = append(found, Finding{Kind: "pause", At: at(p.From), Text: text})
+	}
+	for _, d := range l.Deploys {
+		found = append(found, Finding{Kind: "deploy", At: at(d.At), Text: fmt.Sprintf("From %s on %s ran %s in "+
+			"place of %s.", clock(at(d.At)), strings.Join(d.Workers, ", "), cmp.Or(d.To, "no version"),
+			cmp.Or(d.From, "no version"))})
 	}
 	outages, err := outages(ctx, tx, s, clock)
 	found = append(found, outages...)

@@ -95,6 +95,8 @@ type Lanes struct {
 
 	All []attempts.Attempt `json:"-"` // the claims, in the order in which they began
 
+	Did []OperatorAct `json:"-"` // what operators did, in the order of time
+
 	leases map[claimKey]time.Time // when the leases of claims ended that were taken back
 }
 
