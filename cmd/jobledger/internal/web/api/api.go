@@ -70,8 +70,10 @@ func New(c Config) *API {
 func (a *API) Routes() []door.Route {
 	return append([]door.Route{
 		{Pattern: "GET /metrics", Needs: door.Metrics, Handle: a.serveMetrics},
-		{Pattern: "GET " + Root + "/openapi.json", Needs: door.Read, Queues: true, Handle: a.openAPI},
+		{Pattern: "GET " + Root + "/openapi.json", Needs: door.Read, Queues: true,
+			Types: []string{typeObject}, Handle: a.openAPI},
 		{Pattern: "GET " + Root + "/events/stream", Needs: door.Read, Streams: true, Queues: true,
+			Types:  []string{"text/event-stream"},
 			Handle: a.streamEvents},
 		{Pattern: "GET " + Root + "/ledger", Needs: door.Read, Queues: true, Handle: a.ledger},
 		{Pattern: "GET " + Root + "/queues/{queue}", Needs: door.Read, Queues: true, Handle: a.queue},
@@ -81,9 +83,9 @@ func (a *API) Routes() []door.Route {
 		{Pattern: "GET " + Root + "/jobs/{job}/attempts", Needs: door.Read, Queues: true, StreamsIf: wholeList,
 			Handle: a.attempts},
 		{Pattern: "GET " + Root + "/jobs/{job}/payload", Needs: door.Read | door.Bodies, Queues: true,
-			Handle: a.payload},
+			Types: octets, Handle: a.payload},
 		{Pattern: "GET " + Root + "/jobs/{job}/result", Needs: door.Read | door.Bodies, Queues: true,
-			Handle: a.result},
+			Types: octets, Handle: a.result},
 	}, append(a.pictureRoutes(), a.verbRoutes()...)...)
 }
 
@@ -145,6 +147,9 @@ func (a *API) verbRoutes() (routes []door.Route) {
 	}
 	return routes
 }
+
+// octets are the media types of bytes that nothing is said about.
+var octets = []string{"application/octet-stream"}
 
 // Found is what a verb printed for a resource.
 type Found struct {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"mime"
 	"net/http"
 	"net/url"
 	"slices"
@@ -100,16 +99,18 @@ func SwitchParam(query url.Values, name string) (bool, error) {
 	return false, door.BadInput(name, name+" is true or false")
 }
 
-// wantsLines reports whether the client of r takes lines of JSON.
+// wantsLines reports whether the client of r takes lines of JSON, and likes an object with them no better.
 func wantsLines(r *http.Request) bool {
-	for one := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
-		kind, params, err := mime.ParseMediaType(one)
-		if err == nil && kind == "application/x-ndjson" && params["q"] != "0" {
-			return true
-		}
-	}
-	return false
+	lines, named := door.Likes(r, typeLines)
+	object, _ := door.Likes(r, typeObject)
+	return lines > 0 && (named && lines >= object || object == 0)
 }
+
+// Media types of lists.
+const (
+	typeObject = "application/json"
+	typeLines  = "application/x-ndjson"
+)
 
 // sendLines answers with found, each as toJSON makes it, as an object or as lines.
 func sendLines[T, J any](w http.ResponseWriter, r *http.Request, pos int64, found []T, toJSON func(T) J,

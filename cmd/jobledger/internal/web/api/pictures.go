@@ -31,7 +31,8 @@ func (a *API) pictureRoutes() []door.Route {
 		{Pattern: "GET " + Root + "/diff", Needs: door.Read, Handle: a.spanned(DiffParams, readDiff)},
 		{Pattern: "GET " + Root + "/integrity", Needs: door.Read, Handle: a.integrity},
 		{Pattern: "POST " + Root + "/integrity/checks", Needs: door.Read | door.Operate, Handle: a.checkAll},
-		{Pattern: "GET " + Root + "/incident", Needs: door.Read, Long: true, Handle: a.incident},
+		{Pattern: "GET " + Root + "/incident", Needs: door.Read, Long: true,
+			Types: []string{"application/zip"}, Handle: a.incident},
 		{Pattern: "GET /events/{pos}", Needs: door.Read, Page: true, Handle: a.eventAt},
 	}
 }

@@ -17,9 +17,10 @@ type Route struct {
 	Streams bool  // its answer lasts until the client goes
 	// StreamsIf says of which requests the answer is sent as it is made; nil: as Streams says.
 	StreamsIf func(*http.Request) bool
-	Queues    bool  // it looks at the queues of the caller; otherwise that must be for all
-	MaxBody   int64 // bytes; 0: 4 KiB
-	Long      bool  // its answer may take 25 s to compute, instead of 5 s: five times as long as another
+	Queues    bool     // it looks at the queues of the caller; otherwise that must be for all
+	MaxBody   int64    // bytes; 0: 4 KiB
+	Types     []string // media types of its answers; nil: JSON for the API, and any for others
+	Long      bool     // its answer may take 25 s to compute, instead of 5 s: five times as long as another
 	Handle    func(w http.ResponseWriter, r *http.Request) error
 }
 
@@ -153,6 +154,10 @@ func (d *Door) serveRoute(rt Route) http.Handler {
 			return
 		case !caller.Has(rt.Needs), !rt.Queues && !caller.AllQueues():
 			d.answerProblem(w, r, rt, errForbidden)
+			return
+		}
+		if err := rt.acceptable(r); err != nil {
+			d.answerProblem(w, r, rt, err)
 			return
 		}
 		ctx := context.WithValue(r.Context(), callerKey{}, caller)

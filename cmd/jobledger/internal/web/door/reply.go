@@ -36,6 +36,9 @@ func (a *reply) Write(p []byte) (int, error) { return a.body.Write(p) }
 func (a *reply) finish(r *http.Request) {
 	w, h, body := a.ResponseWriter, a.Header(), a.body.Bytes()
 	status := max(a.status, http.StatusOK)
+	if a.status == 0 {
+		asLines(r, h)
+	}
 	long := len(body) >= leastGzip && h.Get("Content-Type") != "application/zip"
 	zipped := long && TakesGzip(r)
 	if long {

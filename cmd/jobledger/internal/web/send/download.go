@@ -31,9 +31,10 @@ const ExportPath = api.Root + "/export"
 // Routes are those of the API.
 func (a *Sender) Routes() []door.Route {
 	return []door.Route{
-		{Pattern: "GET " + ExportPath, Needs: door.Read, Streams: true, Handle: a.export},
+		{Pattern: "GET " + ExportPath, Needs: door.Read, Streams: true,
+			Types: []string{"application/x-ndjson", "text/csv", "application/json"}, Handle: a.export},
 		{Pattern: "GET " + api.Root + "/jobs/{job}/logs/{attempt}/{stream}", Needs: door.Read | door.Bodies,
-			Streams: true, Queues: true, Handle: a.logs},
+			Streams: true, Queues: true, Types: []string{"application/octet-stream"}, Handle: a.logs},
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/export"
@@ -39,6 +40,10 @@ func (a *Sender) export(w http.ResponseWriter, r *http.Request) error {
 	if !slices.Contains(export.Formats, form) {
 		return door.BadInput("format", "format is "+export.FormatWords)
 	}
+	kind, name := mediaOf(form)
+	if err := door.Acceptable(r, strings.TrimSuffix(kind, "; charset=utf-8")); err != nil {
+		return err
+	}
 	var ends [2]*timespec.When
 	for i, name := range []string{"from", "to"} {
 		if query.Has(name) {
@@ -69,25 +74,10 @@ func (a *Sender) export(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return a.sendExport(w, r, form, window, options, tail)
-}
-
-// sendExport sends a window of the ledger, whose last event is tail.
-func (a *Sender) sendExport(w http.ResponseWriter, r *http.Request, form string, window export.Window,
-	options export.LinesOptions, tail int64) error {
-	kind, name := "application/x-ndjson", "export.jsonl"
-	switch form {
-	case "csv":
-		kind, name = "text/csv; charset=utf-8", "attempts.csv"
-	case "trace":
-		kind, name = "application/json", "trace.json"
-	case "otlp":
-		name = "spans.jsonl"
-	}
-	claims := export.ClaimsIn(form)
 	if !api.MaySeeBodies(r.Context()) {
 		options.Withhold = api.WithholdOfEvent
 	}
+	claims := export.ClaimsIn(form)
 	d := a.newDownload(w, r, kind, name)
 	d.headers.Set("Jobledger-Pos", strconv.FormatInt(tail, 10))
 	return d.run(r, func(ctx context.Context, out io.Writer) error {
@@ -97,4 +87,17 @@ func (a *Sender) sendExport(w http.ResponseWriter, r *http.Request, form string,
 		_, err := export.Lines(ctx, a.Store, window, options, out)
 		return err
 	})
+}
+
+// mediaOf is the media type of an export, and the name of its file.
+func mediaOf(form string) (kind, name string) {
+	switch form {
+	case "csv":
+		return "text/csv; charset=utf-8", "attempts.csv"
+	case "trace":
+		return "application/json", "trace.json"
+	case "otlp":
+		return "application/x-ndjson", "spans.jsonl"
+	}
+	return "application/x-ndjson", "export.jsonl"
 }
