@@ -218,6 +218,11 @@ func TestIntegrityIsWhatTheCommandsSay(t *testing.T) {
 		answer.Erased != 2 {
 		t.Errorf("%+v", answer)
 	}
+	for _, all := range [][]doctor.Finding{answer.Doctor, findings} { // ages differ from one call to the next
+		for i := range all {
+			all[i].Seen, _, _ = strings.Cut(all[i].Seen, " since ")
+		}
+	}
 	if !slices.Equal(answer.Doctor, findings) ||
 		!slices.ContainsFunc(findings, func(f doctor.Finding) bool { return f.Code == doctor.CodePaused }) {
 		t.Errorf("the API has\n%+v\nand doctor prints\n%+v", answer.Doctor, findings)
