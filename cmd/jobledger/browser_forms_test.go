@@ -19,7 +19,9 @@ func TestFormsInBrowser(t *testing.T) {
 	s := newScenario(t)
 	for i := range 6 {
 		s.enqueue(commands.Enqueue{Queue: "mail", Key: fmt.Sprintf("invoice-%d", i)})
+		s.wait(20 * time.Second)
 	}
+	s.wait(15 * time.Minute) // time in which nothing happens
 	s.enqueue(commands.Enqueue{Queue: "render"})
 	claims, err := s.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"render"}, Limit: 1,
 		Worker: event.Worker{Name: "alpha", Boot: "b1", Host: "h", PID: 1}})

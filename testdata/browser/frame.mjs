@@ -1,5 +1,5 @@
 // Uses what is around each page: the slider and the links to other moments keep what the page is about.
-export async function frame({page, open, findings}) {
+export async function frame({page, open, context, findings}) {
   for (const path of ['/failures?queue=mail&from=pos:1&to=pos:6', '/lanes?worker=alpha&from=2026-01-02T03:00:00Z&to=2026-01-02T03:30:00Z',
     '/jobs?state=queued&find=queue:mail']) {
     const given = new URL(path, 'http://h').searchParams;
@@ -26,5 +26,78 @@ export async function frame({page, open, findings}) {
     await page.locator('a.now').click();
     await page.waitForURL((url) => !url.searchParams.has('at'));
     keeps('Now');
-  }
+  }  await play({page, open, findings});
+  const moving = await context({reducedMotion: 'no-preference'});
+  await play({page: await moving.newPage(), open, findings, smooth: true});
+  await moving.close();
+}
+
+// The moment is played: it goes from event to event, skips what is quiet, and stops at keys and at the end.
+async function play({page, open, findings, smooth = false}) {
+  const say = (text) => findings.push(`play${smooth ? '' : ' with reduced motion'}: ${text}`);
+  page.on('console', (m) => { if (smooth && m.type() === 'error') say(`console: ${m.text()}`); });
+  page.on('pageerror', (e) => { if (smooth) say(e.message); });
+  const at = () => page.evaluate(() => document.querySelector('.slider').valueAsNumber);
+  const label = () => page.locator('#when').textContent();
+  const pressed = () => page.locator('.play [aria-pressed=true]').count();
+  // watch waits until the moment has moved so often, and returns the milliseconds between.
+  const watch = (moves) => page.evaluate((moves) => new Promise((done) => {
+    const label = document.getElementById('when'), times = [];
+    new MutationObserver((_, self) => {
+      if (times.push(performance.now()) > moves) {
+        self.disconnect();
+        done(times.slice(1).map((time, i) => time - times[i]));
+      }
+    }).observe(label, {childList: true});
+  }), moves);
+  const stopped = async (how, act) => {
+    const loaded = page.waitForEvent('load');
+    await act();
+    await loaded.catch(() => say(`${how} does not load the page`));
+    if (await pressed()) say(`${how} does not stop it`);
+    if (await page.evaluate(() => document.documentElement.dataset.playing !== undefined)) say(`${how} leaves it on`);
+  };
+
+  await open(page, '/?at=pos:1');
+  const tail = Number(await page.getByLabel('Position in the ledger').getAttribute('max'));
+  const group = page.getByRole('group', {name: 'Play what was recorded'});
+  await group.getByRole('button', {name: 'Play 10×', exact: true}).click();
+  if (await pressed() !== 1) say('its button is not pressed');
+  const steps = (await watch(3)).sort((a, b) => a - b);
+  if (smooth ? steps[0] > 900 : steps[0] < 900) say(`the moment moves after ${steps} ms`);
+  await page.waitForFunction(() => document.querySelector('.slider').valueAsNumber > 1)
+    .catch(() => say('the moment does not move'));
+  if (!(await label()).startsWith('Playing 10×: pos ')) say(`the label is ${await label()}`);
+  const here = await page.evaluate(() => Number(document.querySelector('.marks .here').getAttribute('x1')));
+  if (here !== Math.trunc(1000 * await at() / tail)) say(`the mark is at ${here}, the moment ${await at()} of ${tail}`);
+  // The content follows: the link to the event before is of a moment that was played.
+  await page.waitForFunction(() => Number(document.getElementById('moment').dataset.pos) > 1)
+    .catch(() => say('the content does not follow'));
+  if (await page.evaluate(() => document.activeElement?.ariaLabel) !== 'Play 10×') say('the focus is lost');
+  await stopped('Escape', () => page.keyboard.press('Escape'));
+  const there = new URL(page.url()).searchParams.get('at');
+  if (there !== 'pos:' + await at() || await at() >= tail) say(`it stops at ${there}, the slider says ${await at()}`);
+  if (await page.evaluate(() => document.activeElement?.ariaLabel) !== 'Play 10×') say('the focus is lost as it stops');
+
+  // The key plays at the last speed, and another key stops it and does nothing else.
+  await page.locator('h1').click();
+  await page.keyboard.press('k');
+  await page.waitForFunction(() => document.querySelector('.play [aria-pressed=true]')?.ariaLabel === 'Play 10×')
+    .catch(() => say('the key k does not play at the last speed'));
+  await stopped('the key [', () => page.keyboard.press('['));
+  // A step of the slider stops it, and leads to the event after the one that was played.
+  await page.getByLabel('Position in the ledger').focus();
+  await page.keyboard.press('k');
+  await page.waitForFunction(() => document.getElementById('when').textContent.startsWith('Playing'))
+    .catch(() => say('the key k does not play from the slider'));
+  await stopped('the slider', () => page.keyboard.press('ArrowLeft'));
+  // At the end it begins again; a quiet stretch is skipped and named; at the end it stops, at now.
+  await open(page, '/');
+  await group.getByRole('button', {name: 'Play 100×', exact: true}).click();
+  await page.waitForFunction(() => document.getElementById('when').textContent.startsWith('Playing 100×: pos 1 '))
+    .catch(() => say('it does not begin at the first event'));
+  await page.waitForFunction(() => / min in which nothing was recorded/.test(document.getElementById('when').textContent))
+    .catch(() => say('a quiet stretch is not skipped'));
+  await stopped('the end', () => {});
+  if (new URL(page.url()).searchParams.has('at')) say(`the end is at ${page.url()}`);
 }

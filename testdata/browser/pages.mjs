@@ -112,7 +112,7 @@ for (const {path, part} of task.aria ?? []) {
 
 if (task.forms) {
   await forms({page, open, context, findings});
-  await frame({page, open, findings});
+  await frame({page, open, context, findings});
   await live({page, open, origin, findings});
   await tail({page, open, context, origin, findings});
 }

@@ -1,9 +1,12 @@
 // What every page has: keys, and the bar of moments. All of it is also there as links.
+import {player} from "./play.js";
+
 const prefix = document.documentElement.dataset.prefix ?? "";
 const moment = document.getElementById("moment");
 const off = "jobledger-keys-off";
 const button = document.getElementById("keys");
 let leader = 0;
+let play = null;
 
 function keysOff() {
   try { return localStorage.getItem(off) === "1"; } catch { return false; }
@@ -13,7 +16,7 @@ const pages = {o: "/", l: "/lanes", j: "/jobs", f: "/failures", w: "/workers", d
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || keysOff()) return;
-  if (event.target.closest("input, select, textarea, canvas")) return;
+  if (event.target.closest("input:not(.slider), select, textarea, canvas")) return;
   if (Date.now() - leader < 1500 && pages[event.key]) {
     const link = document.querySelector(`nav a[href^="${prefix + pages[event.key]}"]`);
     location.href = link ? link.href : prefix + pages[event.key];
@@ -24,6 +27,9 @@ document.addEventListener("keydown", (event) => {
   if (link) {
     event.preventDefault();
     link.click();
+  } else if (event.key === "k" && play) {
+    event.preventDefault();
+    play();
   } else if (event.key === "?" && button) {
     event.preventDefault();
     const keys = button.closest("details");
@@ -59,10 +65,16 @@ if (moment && Number(moment.dataset.tail) > 1) {
   slider.className = "slider";
   moment.append(slider);
   const label = document.getElementById("when");
-  const go = (pos) => {
+  const at = (pos) => {
     const address = new URL(location.href);
     if (pos >= tail) address.searchParams.delete("at"); else address.searchParams.set("at", "pos:" + pos);
-    location.href = address;
+    return address;
+  };
+  const go = (pos) => { location.href = at(pos); };
+  const events = async (query) => {
+    const answer = await fetch(`${prefix}/api/v1/events?${query}`);
+    if (!answer.ok) throw new Error(`status ${answer.status}`);
+    return (await answer.json()).items;
   };
   let waiting = 0;
   slider.addEventListener("input", () => {
@@ -70,13 +82,12 @@ if (moment && Number(moment.dataset.tail) > 1) {
     label.textContent = `pos ${pos} of ${tail}`;
     clearTimeout(waiting);
     waiting = setTimeout(async () => {
-      const answer = await fetch(`${prefix}/api/v1/events?after=${pos - 1}&limit=1`);
-      if (!answer.ok || Number(slider.value) !== pos) return;
-      const event = (await answer.json()).items[0];
-      if (event) label.textContent = `pos ${pos} of ${tail}, ${new Date(event.at).toLocaleString()}, ${event.kind}`;
+      const [event] = await events(`after=${pos - 1}&limit=1`).catch(() => []);
+      if (event && Number(slider.value) === pos) label.textContent = `pos ${pos} of ${tail}, ${new Date(event.at).toLocaleString()}, ${event.kind}`;
     }, 60);
   });
   slider.addEventListener("change", () => go(Number(slider.value)));
+  play = player({moment, slider, label, tail, at, events});
   const marks = moment.querySelector(".marks");
   marks.addEventListener("click", (event) => {
     const box = marks.getBoundingClientRect();
