@@ -107,7 +107,7 @@ func TestPagesInBrowser(t *testing.T) {
 	const zombie = "01KKQGAZ43CWGCX9CD0BRFPDB6"
 	const window = "from=2026-03-14T23:30:00Z&to=2026-03-15T04:00:00Z"
 	pages := []string{"/", "/lanes?" + window, "/jobs/" + zombie, "/tail", "/queues/mail?" + window,
-		"/failures?" + window, "/workers", "/incident?" + window}
+		"/failures?" + window, "/workers", "/incident?" + window, "/api"}
 	pages = append(pages, ledgertest.Size(nil, nil, []string{"/?at=pos:2159", "/jobs?queue=mail&at=pos:2159",
 		"/jobs/" + zombie + "?at=pos:2159", "/events?kind=refused", "/jobs", "/lanes", "/integrity", "/failures",
 		"/workers?at=pos:2159&all=true", "/workers/charlie-render?" + window, "/workers/alpha-render?at=pos:1500",
@@ -123,7 +123,7 @@ func TestPagesInBrowser(t *testing.T) {
 	}
 	aria := []browserPart{{"/?at=pos:2800", ".course"}, {"/?at=pos:2800", ".two"},
 		{"/queues/mail?" + window, ".charts"}, {"/queues/mail?" + window, ".timeline"},
-		{"/lanes?" + window, ".findings"}}
+		{"/lanes?" + window, ".findings"}, {"/api", ".answers"}}
 	facts := browse(t, browserTask{Link: <-n.links, Pages: pages, Aria: aria, Night: night})
 	compareAria(t, facts["aria"])
 	delete(facts, "aria")

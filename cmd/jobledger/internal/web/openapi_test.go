@@ -78,7 +78,8 @@ func TestDocumentHasEveryRoute(t *testing.T) {
 // Each example of the document is what its schema says, and is answered as the document says.
 func TestExamplesAreAnsweredAsDocumented(t *testing.T) {
 	s := serve(t, "127.0.0.1:0")
-	token := s.create("all", []string{"*"}, access.Enqueue, access.Work)
+	token := s.create("all", []string{"*"}, access.Enqueue, access.Work, access.Operate,
+		access.Erase)
 	d, schemas := readDocument(t)
 	const boot, claim = "01KDXYZAF8000000000000B00T", "01KDXYZAF800000000000000T1"
 	sent := 0
@@ -147,6 +148,12 @@ func TestExamplesAreAnsweredAsDocumented(t *testing.T) {
 	s.job = "01KDXYZAF8000000000000000K"
 	send("PUT", "/jobs/{job}", "", 201)
 	send("PUT", "/jobs/{job}", "", 200)
+	for _, verb := range []string{"reschedule", "cancel", "retry", "cancel", "erase"} {
+		send("POST", "/jobs/{job}/"+verb, "", 200)
+	}
+	send("POST", "/queues/{queue}/pause", "", 200)
+	send("POST", "/queues/{queue}/resume", "", 200)
+	send("POST", "/acts", "", 200)
 	problem := schemas("components", "schemas", "Problem")
 	status, text := s.post("POST", "/claims", jsonKind, "{}", "Authorization", token)
 	value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -243,6 +244,10 @@ func (b *behind) answers(stripped bool) {
 	if err := json.Unmarshal([]byte(text), &document); err != nil || len(document.Servers) != 1 ||
 		document.Servers[0].URL != "/tools/jobs" || document.Paths[api.Root+"/status"] == nil {
 		b.t.Errorf("the document: %v, %v", err, document.Servers)
+	}
+	if _, text = b.do("GET", b.public+"/api", ""); !strings.Contains(html.UnescapeString(text),
+		`"`+b.public+api.Root+`/status"`) {
+		b.t.Errorf("the page of the API has no command for %s", b.public)
 	}
 	for origin, want := range map[string]int{"https://evil.example": http.StatusForbidden,
 		host: http.StatusSeeOther} {

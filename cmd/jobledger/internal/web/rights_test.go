@@ -29,6 +29,9 @@ const (
 	inBody    = "body"  // what the request is about, in its body or parameters, is of its own
 )
 
+// anyScope stands for the scopes of a route that any credential is let in to.
+const anyScope = "any"
+
 // rightsOf is what each route needs; without scopes: nothing. A route without a row fails the test.
 var rightsOf = map[string]struct{ scopes, queues string }{
 	"GET /healthz":                                            {"", ""},
@@ -85,6 +88,7 @@ var rightsOf = map[string]struct{ scopes, queues string }{
 	"GET /events/{pos}":                                       {"read", allQueues},
 	"GET /lanes":                                              {"read", allQueues},
 	"GET /failures":                                           {"read", allQueues},
+	"GET /api":                                                {anyScope, anyQueue},
 	"GET /ledgers":                                            {"read", allQueues},
 	"GET /workers":                                            {"read", allQueues},
 	"GET /workers/{worker}":                                   {"read", allQueues},
@@ -234,7 +238,7 @@ func (s *served) walkRights(credentials []credentialed) {
 		for _, c := range credentials {
 			want := needs.scopes == "" || c.scopes != ""
 			for one := range strings.FieldsSeq(needs.scopes) {
-				want = want && slices.Contains(strings.Fields(c.scopes), one)
+				want = want && (one == anyScope || slices.Contains(strings.Fields(c.scopes), one))
 			}
 			limited := c.queues != "*" && c.queues != "" && needs.scopes != ""
 			want = want && !(limited && needs.queues == allQueues)

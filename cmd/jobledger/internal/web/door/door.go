@@ -120,6 +120,9 @@ func (d *Door) lose(err error) {
 	d.once.Do(func() { d.lost <- err })
 }
 
+// OnSocket reports whether clients reach the server by the path of a Unix socket, and by no host.
+func (d *Door) OnSocket() bool { return d.hosts == nil && d.Proxy == nil }
+
 // HealthRoutes are those that say whether the server is there.
 func (d *Door) HealthRoutes() []Route {
 	return []Route{
@@ -182,6 +185,7 @@ const (
 	Admin                     // look into the process of the server
 
 	None Right = 0
+	Any  Right = 1 << 15 // any scope will do: every caller has it
 
 	// inSession is what the user who runs the server may do in a browser; Erase too, with Config.AllowErase. It
 	// cannot be undone, and who comes to a browser that is logged in could do it.
@@ -204,7 +208,17 @@ type Caller struct {
 }
 
 // Has reports whether the caller has every right of r.
-func (c Caller) Has(r Right) bool { return c.Rights&r == r }
+func (c Caller) Has(r Right) bool { return (c.Rights|Any)&r == r }
+
+// Scopes are the scopes that a token for r needs, in the order of [access.Scopes].
+func (r Right) Scopes() (scopes []access.Scope) {
+	for _, scope := range access.Scopes {
+		if r&rightOf[scope] != 0 {
+			scopes = append(scopes, scope)
+		}
+	}
+	return scopes
+}
 
 // CallerOf returns who made the request of ctx.
 func CallerOf(ctx context.Context) Caller {

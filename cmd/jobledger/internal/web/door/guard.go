@@ -112,7 +112,7 @@ func (d *Door) crossOrigin(r *http.Request) bool {
 	if new(http.CrossOriginProtection).Check(r) != nil {
 		return true
 	}
-	if origin := r.Header.Get("Origin"); origin != "" && origin != d.originOf(r) {
+	if origin := r.Header.Get("Origin"); origin != "" && origin != d.OriginOf(r) {
 		return true
 	}
 	switch r.Header.Get("Sec-Fetch-Site") {

@@ -198,8 +198,8 @@ func (d *Door) secure(r *http.Request) bool {
 	return r.TLS != nil || d.Proxy != nil && strings.EqualFold(r.Host, d.Proxy.Host)
 }
 
-// originOf is the origin of this server's own pages, as r came to it.
-func (d *Door) originOf(r *http.Request) string {
+// OriginOf is the origin of this server's own pages, as r came to it.
+func (d *Door) OriginOf(r *http.Request) string {
 	if d.secure(r) {
 		return "https://" + r.Host
 	}

@@ -52,6 +52,7 @@ func (p *Pages) Routes() []door.Route {
 		{Pattern: "GET /queues/{queue}", Needs: door.Read, Long: true, Handle: p.queuePage},
 		{Pattern: "GET /diff", Needs: door.Read, Handle: p.diffPage},
 		{Pattern: "GET /incident", Needs: door.Read, Long: true, Handle: p.incidentPage},
+		{Pattern: "GET /api", Needs: door.Any, Queues: true, Handle: p.apiPage},
 		{Pattern: "GET /integrity", Needs: door.Read, Handle: p.integrityPage},
 		{Pattern: "POST /integrity", Needs: door.Read | door.Operate, Handle: p.checkAll},
 		{Pattern: "GET /jobs", Needs: door.Read, Long: true, Handle: p.jobsPage}, // a search, and the figures
@@ -80,6 +81,7 @@ func (p *Pages) Routes() []door.Route {
 // paramsOf are the parameters of pages, each once. Those that are not here have the parameters of a resource
 // of the API, or of none.
 var paramsOf = map[string][]string{"GET /login": nil, "GET /{$}": {"at"}, "GET /ledgers": nil,
+	"GET /api":   nil,
 	"GET /lanes": api.LanePageParams, "GET /failures": api.FailureParams, "GET /workers": {"at", "all"},
 	"GET /workers/{worker}": {"at", "from", "to"}, "GET /queues/{queue}": {"at", "from", "to"},
 	"GET /diff":     {"at", "from", "to", "swap", "was", "is"},
@@ -168,7 +170,7 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 	all := make(map[string]*template.Template)
 	_, addresses := Assets()
 	for _, name := range []string{"login", "problem", "overview", "lanes", "jobs", "job", "events",
-		"failures", "workers", "worker", "queue", "diff", "incident", "integrity", "acts", "ledgers"} {
+		"failures", "workers", "worker", "queue", "diff", "incident", "integrity", "acts", "ledgers", "api"} {
 		t := template.New("frame.html").Funcs(template.FuncMap{
 			"asset": func(name string) string { return addresses[name] },
 			"path":  url.PathEscape,
