@@ -61,6 +61,23 @@ func (s *scenario) do(actor string, j projection.Job, c commands.Command) projec
 	return after
 }
 
+// turns are n jobs in the queue mail, one after the other, each of which takes so long: the first fails for
+// good, the next succeeds, and so on. It returns the last one's id.
+func (s *scenario) turns(n int, each time.Duration) (last event.JobID) {
+	s.T.Helper()
+	for i := range n {
+		s.enqueue(commands.Enqueue{Queue: "mail", MaxAttempts: 1})
+		j := s.claim("w1", "mail")
+		s.wait(each)
+		if last = j.ID; i%2 == 0 {
+			s.do("worker:w1", j, commands.Fail{Token: j.Token, Code: "smtp"})
+		} else {
+			s.do("worker:w1", j, commands.Succeed{Token: j.Token})
+		}
+	}
+	return last
+}
+
 // lost is a job that was claimed, lost, claimed again, and written to by its first owner.
 func (s *scenario) lost() projection.Job {
 	s.enqueue(commands.Enqueue{Queue: "mail", Key: "inv-1", Priority: 5,

@@ -2,32 +2,42 @@ package main
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"jobledger/cmd/jobledger/internal/web/access"
+	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/commands"
 )
 
 // A client that takes lines gets all of a list without pages, to the byte what the verb prints, also
 // compressed; with limit it gets a page.
 func TestListsAsLinesAreWhole(t *testing.T) {
 	t.Parallel()
-	s := importNight(t)
-	serving := serveStore(t, s.Store, atMorning)
+	s := newScenario(t)
+	job := string(s.turns(4, time.Minute))
+	many := slices.Repeat([]commands.Enqueue{{Queue: "mail"}}, api.DefaultLimit) // with those, more than a page
+	_, err := s.Enqueue(t.Context(), "cli:ada@build7", many...)
+	check(t, err)
+	_, err = s.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"mail"}, Worker: s.worker("w1"),
+		Lease: time.Minute, Limit: len(many)})
+	check(t, err)
+	serving := serveStore(t, s.Store, func() time.Time { return s.Now })
 	ask := serving.asker(t, access.Read)
-	const job = "01KKQGAZ43CWGCX9CD0BRFPDB6"
 	for path, words := range map[string]string{
-		"/events":                          "events",
-		"/events?kind=claimed&queue=mail":  "events --kind claimed -q mail",
-		"/events?at=pos:2000":              "events --as-of pos:2000",
-		"/events?kind=schedule_set":        "events --kind schedule_set", // none
-		"/jobs":                            "list --limit 0",
-		"/jobs?state=failed&at=pos:1900":   "list --limit 0 --state failed --as-of pos:1900",
-		"/jobs/" + job + "/events":         "history " + job,
-		"/attempts":                        "attempts",
-		"/attempts?worker=alpha-mail":      "attempts --worker alpha-mail",
-		"/jobs/" + job + "/attempts":       "attempts --job " + job,
-		"/events?from=pos:100&to=pos:1900": "events --from pos:100 --to pos:1900",
+		"/events":                         "events",
+		"/events?kind=claimed&queue=mail": "events --kind claimed -q mail",
+		"/events?at=pos:150":              "events --as-of pos:150",
+		"/events?kind=schedule_set":       "events --kind schedule_set", // none
+		"/jobs":                           "list --limit 0",
+		"/jobs?state=failed&at=pos:210":   "list --limit 0 --state failed --as-of pos:210",
+		"/jobs/" + job + "/events":        "history " + job,
+		"/attempts":                       "attempts",
+		"/attempts?worker=w1":             "attempts --worker w1",
+		"/jobs/" + job + "/attempts":      "attempts --job " + job,
+		"/events?from=pos:5&to=pos:210":   "events --from pos:5 --to pos:210",
 	} {
 		var want bytes.Buffer
 		err := serving.ask(t.Context(), &want, append(strings.Fields(words), "--json"))
