@@ -79,6 +79,8 @@ async function play({page, open, findings, smooth = false}) {
   if (there !== 'pos:' + await at() || await at() >= tail) say(`it stops at ${there}, the slider says ${await at()}`);
   if (await page.evaluate(() => document.activeElement?.ariaLabel) !== 'Play 10×') say('the focus is lost as it stops');
 
+  if (!await page.locator('footer kbd', {hasText: /^k$/}).count()) say('the list of keys is without k');
+
   // The key plays at the last speed, and another key stops it and does nothing else.
   await page.locator('h1').click();
   await page.keyboard.press('k');

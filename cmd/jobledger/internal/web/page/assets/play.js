@@ -36,6 +36,9 @@ export function player({moment, slider, label, tail, at, events}) {
   });
   group.append(...buttons);
   label.before(group);
+  const key = document.createElement("kbd");
+  key.textContent = "k";
+  document.getElementById("keys")?.before(key, " plays what was recorded; then a key stops it. ");
 
   function press() {
     buttons.forEach((button, i) => {
