@@ -80,6 +80,24 @@ async function completion({page, open, findings}) {
     if (typed && got.some((one) => !one.toLowerCase().startsWith(typed.toLowerCase()))) findings.push(`/jobs: after ${typed} it offers ${got}`);
     if (!want.length && got.length) findings.push(`/jobs: after ${typed} it offers ${got}`);
   }
+  // In the middle the term at the cursor is completed, and what stands after it stays.
+  const rest = ' tag:"a b" since:-2h';
+  for (const [typed, back, want] of [['que' + rest, rest.length, ['queue:mail' + rest, 'queue:render' + rest]],
+    ['state:q -queue:mail' + rest, rest.length + 2, ['state:q -queue:mail' + rest]],
+    ['-queue:rend' + rest, rest.length + 3, ['-queue:render' + rest]],
+    ['que' + rest, 12, []]]) {
+    await field.fill(typed);
+    for (let i = 0; i < back; i++) await page.keyboard.press('ArrowLeft');
+    const of = () => field.evaluate((e) => [...e.list.options].map((o) => [o.value, o.label]));
+    let got = [];
+    for (let i = 0; i < 20; i++) {
+      got = await of();
+      if (String(got.map(([value]) => value)) === String(want)) break;
+      await page.waitForTimeout(50);
+    }
+    if (String(got.map(([value]) => value)) !== String(want)) findings.push(`/jobs: in ${typed}, ${back} before its end, it offers ${got}, want ${want}`);
+    if (got.some(([, label]) => !label.includes(typed))) findings.push(`/jobs: a browser does not show ${got} for ${typed}`);
+  }
   await field.fill('queue:mail');
   await page.keyboard.press('Enter');
   await page.waitForURL((url) => url.searchParams.get('find') === 'queue:mail');
