@@ -50,8 +50,8 @@ var shownTexts = []shownText{
 			'‹roughly ' || $now || ' ' || '2026-03-15T08:00:00Z' || '›' AS age`, false},
 	{"", "p when", `(?P<at>\S+ \S+), pos (?P<pos>\d+)\.`, `SELECT '‹time ' || $now || '›' AS at, $pos AS pos`,
 		false},
-	{"", "p", `pos (?P<pos>\d+) · verified to pos (?P<tail>\d+), 0s ago · API`,
-		`SELECT $pos AS pos, $tail AS tail`,
+	{"", "p", `pos (?P<pos>\d+) · verified to pos (?P<tail>\d+), 0s ago ✓( · \d+ workers? silent)? · ` +
+		`serve \S+ · ledger [0-9a-f]{8} · API`, `SELECT $pos AS pos, $tail AS tail`,
 		false},
 	{"", "svg label", `(?P<text>What went wrong, .*)`, `WITH kinds (n, one, many) AS ( SELECT (SELECT count(*)
 		FROM history WHERE kind = 'refused'), 'write that came too late', 'writes that came too late' UNION ALL

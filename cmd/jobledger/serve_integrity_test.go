@@ -104,7 +104,7 @@ func TestIntegrityIsOfNow(t *testing.T) {
 	_, get := serveOn(t, importNight(t).Store, atMorning)
 	_, _, page := get("/integrity?at=pos:2159")
 	for _, want := range []string{"This page is always about now", `href="/lanes?at=pos%3A2159"`,
-		"pos 4564 · ", "<dt>link</dt><dd><code>/integrity</code>"} {
+		">pos 4564</a> · ", "<dt>link</dt><dd><code>/integrity</code>"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not have %s", want)
 		}

@@ -9,9 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/buildinfo"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/sqltext"
 	"jobledger/ledger"
 	"jobledger/projection"
@@ -49,8 +51,21 @@ type frame struct {
 	MarksText string
 	Here      int // of the moment, of 1000
 	Verified  verifiedView
-	Error     bool // it is the page of an error
-	Live      bool // it is about now, and a script keeps it up to date
+	Foot      footView
+	Who       string // who is logged in
+	Error     bool   // it is the page of an error
+	Live      bool   // it is about now, and a script keeps it up to date
+}
+
+// Moment is what the parameter at is for links to other pages; "": they are about now. Views have other
+// fields that are called At.
+func (f frame) Moment() string { return f.At }
+
+// footView is what the last line of a page says of the server and the ledger.
+type footView struct {
+	Silent  string // of a page about now: how many workers are; ""
+	Version string // of the server
+	Ledger  string // the beginning of the ledger's id; "": it has no event
 }
 
 type navLink struct {
@@ -80,6 +95,10 @@ func (p *Pages) emptyFrame(r *http.Request, title string) frame {
 		f.Nav = append([]navLink{{Name: "Ledgers", Href: "/ledgers"}}, f.Nav...)
 	}
 	at := r.URL.Query().Get("at")
+	f.Foot.Version = buildinfo.Read().Version
+	if _, f.Who, _ = strings.Cut(door.CallerOf(r.Context()).Actor, ":"); f.Who == "" {
+		f.Who = door.CallerOf(r.Context()).Actor
+	}
 	f.Verified = verifiedText(p.Verifier.Last(), p)
 	for i := range f.Nav {
 		n := &f.Nav[i]
@@ -130,6 +149,9 @@ func (p *Pages) frameAt(r *http.Request, query url.Values, tx *ledger.Tx, m mome
 				f.Keep = append(f.Keep, param{name, value})
 			}
 		}
+	}
+	if err := f.addLedger(r.Context(), p, tx, m); err != nil {
+		return f, err
 	}
 	address := func(pos int64) string {
 		q := api.Cloned(query)

@@ -2,6 +2,7 @@ package page
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -11,6 +12,9 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/ledger"
+	"jobledger/projection"
+	"jobledger/projection/status"
 )
 
 // markView is the marks of one kind on the bar of moments, as one path.
@@ -85,7 +89,7 @@ func verifiedText(v view.Verification, p *Pages) verifiedView {
 		return verifiedView{fmt.Sprintf("verified pos %d to %d, %s", v.Since+1, v.Until, render.Age(v.At, p.Now())),
 			false}
 	}
-	return verifiedView{fmt.Sprintf("verified to pos %d, %s", v.Until, render.Age(v.At, p.Now())), false}
+	return verifiedView{fmt.Sprintf("verified to pos %d, %s ✓", v.Until, render.Age(v.At, p.Now())), false}
 }
 
 // copies are the ways to get what a page shows elsewhere.
@@ -112,4 +116,23 @@ func (f frame) Curl() string {
 		address += sep + url.Values{"at": {f.At}}.Encode()
 	}
 	return "curl --unix-socket SOCKET " + quoted(address)
+}
+
+// addLedger adds which ledger it is, and of a page about now how many workers are silent.
+func (f *frame) addLedger(ctx context.Context, p *Pages, tx *ledger.Tx, m moment) error {
+	id, err := projection.LedgerID(ctx, tx)
+	if f.Foot.Ledger = id[:min(len(id), 8)]; err != nil || m.Given {
+		return err
+	}
+	figures, _, err := p.Figures.Read(ctx, tx, p.Now())
+	silent := int64(0)
+	for _, w := range figures.Workers {
+		if w.State == status.Silent {
+			silent++
+		}
+	}
+	if silent > 0 {
+		f.Foot.Silent = render.Count(silent, "worker") + " silent"
+	}
+	return err
 }

@@ -38,7 +38,7 @@ document.addEventListener("keydown", (event) => {
     button.scrollIntoView({block: "nearest"});
   } else if (event.key === "/") {
     event.preventDefault();
-    const field = document.querySelector("main form.filter input:not([type=hidden])");
+    const field = document.querySelector("main form.filter input[name=find]") ?? document.getElementById("search");
     if (field) field.focus(); else location.href = prefix + "/jobs";
   }
 });
