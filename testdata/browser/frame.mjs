@@ -37,10 +37,29 @@ export async function frame({page, open, context, findings}) {
     await page.locator('a.now').click();
     await page.waitForURL((url) => !url.searchParams.has('at'));
     keeps('Now');
-  }  await play({page, open, findings});
+  }
+  await pin({page, open, findings});
+  await play({page, open, findings});
   const moving = await context({reducedMotion: 'no-preference'});
   await play({page: await moving.newPage(), open, findings, smooth: true});
   await moving.close();
+}
+
+// A pinned moment is compared with another one, on any page, until it is no longer pinned.
+async function pin({page, open, findings}) {
+  const compare = page.getByRole('link', {name: 'Compare with pos 2'});
+  await open(page, '/?at=pos:2');
+  await page.getByRole('button', {name: 'Pin', exact: true}).click();
+  if (await compare.isVisible()) findings.push('pin: the moment is compared with itself');
+  await open(page, '/jobs?at=pos:4');
+  if (await page.locator('.marks line.pin').count() !== 1) findings.push('pin: the bar has no mark of it');
+  await compare.click();
+  await page.waitForURL((url) => url.pathname === '/diff' && url.search === '?from=pos:2&to=pos:4');
+  if (await page.locator('h1').innerText() !== 'Diff') findings.push(`pin: it leads to ${await page.title()}`);
+  await open(page, '/workers?at=pos:2');
+  await page.getByRole('button', {name: 'Unpin'}).click();
+  await open(page, '/jobs?at=pos:4');
+  if (await compare.isVisible()) findings.push('pin: it is there after Unpin');
 }
 
 // The moment is played: it goes from event to event, skips what is quiet, and stops at keys and at the end.

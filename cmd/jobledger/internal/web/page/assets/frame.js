@@ -1,4 +1,5 @@
 // What every page has: keys, and the bar of moments. All of it is also there as links.
+import {pins} from "./pin.js";
 import {player} from "./play.js";
 
 const prefix = document.documentElement.dataset.prefix ?? "";
@@ -87,6 +88,7 @@ if (moment && Number(moment.dataset.tail) > 1) {
     }, 60);
   });
   slider.addEventListener("change", () => go(Number(slider.value)));
+  pins({moment, label, tail, prefix});
   play = player({moment, slider, label, tail, at, events});
   const marks = moment.querySelector(".marks");
   marks.addEventListener("click", (event) => {
