@@ -189,7 +189,7 @@ func (s *Server) Standby() *Server {
 // Promote makes a standby take over from its server, and returns when it can be written.
 func (s *Server) Promote() {
 	s.t.Helper()
-	s.must(s.cluster.do("promote", ""))
+	s.must(s.cluster.promote())
 }
 
 // Restart is Stop and Start.

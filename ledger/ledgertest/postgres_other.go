@@ -22,8 +22,10 @@ func newCluster() (*cluster, error) {
 		errNoPostgres)
 }
 
-func (*cluster) url() string  { return "" }
-func (*cluster) start() error { return nil }
-func (*cluster) stop() error  { return nil }
-func (*cluster) kill() error  { return nil }
-func (*cluster) end() error   { return nil }
+func (*cluster) url() string                   { return "" }
+func (*cluster) newStandby() (*cluster, error) { return nil, nil }
+func (*cluster) start() error                  { return nil }
+func (*cluster) stop() error                   { return nil }
+func (*cluster) kill() error                   { return nil }
+func (*cluster) promote() error                { return nil }
+func (*cluster) end() error                    { return nil }

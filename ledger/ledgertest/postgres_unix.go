@@ -189,9 +189,10 @@ func (c *cluster) url() string {
 	return u.String()
 }
 
-func (c *cluster) start() error { return c.do("start", strconv.Itoa(c.port)) }
-func (c *cluster) stop() error  { return c.do("stop", "") }
-func (c *cluster) kill() error  { return c.do("kill", "") }
+func (c *cluster) start() error   { return c.do("start", strconv.Itoa(c.port)) }
+func (c *cluster) stop() error    { return c.do("stop", "") }
+func (c *cluster) kill() error    { return c.do("kill", "") }
+func (c *cluster) promote() error { return c.do("promote", "") }
 
 // do sends a command to the supervisor and waits for its answer.
 func (c *cluster) do(command, argument string) error {
