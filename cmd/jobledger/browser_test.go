@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"jobledger/ledger/ledgertest"
@@ -15,6 +16,9 @@ import (
 
 // browserFolder has what runs in node.
 const browserFolder = "../../testdata/browser"
+
+// installing is held while packages are looked for and installed: tests run at once.
+var installing sync.Mutex
 
 // chromium returns the path of the browser. Without it, node or npm the test is skipped on a user's machine,
 // and fails in CI.
@@ -30,6 +34,8 @@ func chromium(t *testing.T) string {
 			t.Skipf("the tests in a browser need node, npm and chromium: %v", err) // Skip: a tool is missing
 		}
 	}
+	installing.Lock()
+	defer installing.Unlock()
 	if _, err := os.Stat(filepath.Join(browserFolder, "node_modules", "axe-core")); err == nil {
 		return path
 	}
