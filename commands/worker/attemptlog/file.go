@@ -43,6 +43,11 @@ func File(folder string, job event.JobID, attempt int, stderr bool) string {
 	return filepath.Join(folder, string(job), fmt.Sprintf("%d.%s", attempt, stream))
 }
 
+// Remove removes what the attempts of a job wrote from folder. That there is nothing is no error.
+func Remove(folder string, job event.JobID) error {
+	return os.RemoveAll(filepath.Join(folder, string(job)))
+}
+
 // Capture counts, digests and stores what one stream of a command writes. One goroutine at a time may use
 // it.
 type Capture struct {

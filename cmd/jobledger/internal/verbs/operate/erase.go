@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
@@ -12,6 +11,7 @@ import (
 	"jobledger/cmd/jobledger/internal/jobverb"
 	"jobledger/commands"
 	"jobledger/commands/archive"
+	"jobledger/commands/worker/attemptlog"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -53,7 +53,7 @@ func (p *Verbs) erase(c *cli.Context) error {
 	done := func(_, after projection.Job) {
 		erased++
 		if logs != "" {
-			logsErr = errors.Join(logsErr, os.RemoveAll(filepath.Join(logs, string(after.ID))))
+			logsErr = errors.Join(logsErr, attemptlog.Remove(logs, after.ID))
 		}
 	}
 	command := commands.Erase{Reason: c.String("reason")}

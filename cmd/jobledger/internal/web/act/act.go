@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +13,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/commands"
+	"jobledger/commands/worker/attemptlog"
 	"jobledger/ledger/event"
 	"jobledger/projection"
 )
@@ -147,7 +146,7 @@ func (a *Acts) Job(ctx context.Context, verb, id string, r Request) (projection.
 func (a *Acts) removeLogs(id event.JobID) error {
 	folder, err := cli.LogFolder(a.Store.Path())
 	if err == nil {
-		err = os.RemoveAll(filepath.Join(folder, string(id)))
+		err = attemptlog.Remove(folder, id)
 	}
 	if err != nil {
 		return fmt.Errorf("the payload and results are erased, the logs not: %w", err)

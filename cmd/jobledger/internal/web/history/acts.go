@@ -9,6 +9,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection/schedules"
 )
 
 // operatorKinds are what operators do. Jobs are cancelled and retried because of other jobs too.
@@ -88,14 +89,9 @@ func objectOf(e event.Event) string {
 		return b.Queue
 	case *event.QueueDefaults:
 		return "of " + b.Queue
-	case *event.ScheduleSet:
-		return "schedule " + b.Name
-	case *event.SchedulePaused:
-		return "schedule " + b.Name
-	case *event.ScheduleResumed:
-		return "schedule " + b.Name
-	case *event.ScheduleRemoved:
-		return "schedule " + b.Name
+	}
+	if name := schedules.Of(e.Body); name != "" {
+		return "schedule " + name
 	}
 	return ""
 }

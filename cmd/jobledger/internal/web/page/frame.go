@@ -96,8 +96,9 @@ func (p *Pages) emptyFrame(r *http.Request, title string) frame {
 	}
 	at := r.URL.Query().Get("at")
 	f.Foot.Version = buildinfo.Read().Version
-	if _, f.Who, _ = strings.Cut(door.CallerOf(r.Context()).Actor, ":"); f.Who == "" {
-		f.Who = door.CallerOf(r.Context()).Actor
+	actor := door.CallerOf(r.Context()).Actor
+	if _, f.Who, _ = strings.Cut(actor, ":"); f.Who == "" {
+		f.Who = actor
 	}
 	f.Verified = verifiedText(p.Verifier.Last(), p)
 	for i := range f.Nav {

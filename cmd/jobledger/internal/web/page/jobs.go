@@ -119,10 +119,11 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 	case first != "" && narrow != nil && view.At == "":
 		view.Count, err = p.counted(r, query, limit)
 	case first == "":
-		view.Count = render.Count(int64(len(view.Jobs.Rows())), "job") + exactAt(view.Seen, view.Pos)
+		since := view.Seen
 		if view.At != "" {
-			view.Count = render.Count(int64(len(view.Jobs.Rows())), "job") + exactAt(view.Pos, view.Pos)
+			since = view.Pos
 		}
+		view.Count = render.Count(int64(len(view.Jobs.Rows())), "job") + exactAt(since, view.Pos)
 	}
 	view.API = "/api/v1/jobs?" + shown.Encode()
 	if view.At == "" {
