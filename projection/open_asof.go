@@ -15,21 +15,22 @@ import (
 // openThen reads every row of the jobs up to a moment.
 const openThen = `SELECT n FROM jobs WHERE n <= ? AND (finished_at IS NULL OR finished_at >= ?)`
 
-// These find the same jobs by what is open now and by what has ended since. The + keeps SQLite from the index
-// on job.
+// These find the same jobs by what is open now and by what has ended since. A job that has ended keeps its
+// rows in deps, so its state decides. The + keeps SQLite from the index on job.
 const (
 	queuedOf   = `SELECT n FROM jobs WHERE lane > '' AND n <= ?`
 	heldOf     = `SELECT n FROM jobs WHERE lease_expires_at > 0 AND n <= ?`
-	blockedOf  = `SELECT child FROM deps WHERE child <= ?`
+	blockedOf  = `SELECT n FROM jobs WHERE state = 7 AND n IN (SELECT child FROM deps WHERE child <= ?)`
 	endedSince = `SELECT job FROM events WHERE pos > ? AND to_state BETWEEN 4 AND 6 AND +job <= ?`
 )
 
 // eventsPerJob is about how many events a job has: reading these costs as much as reading its row.
 const eventsPerJob = 4
 
-// OpenAsOf returns the numbers of the jobs that had not ended at m, and of some that had. It costs the events
-// since the keyframe before m. Where that is far, it costs what has happened since m, or the jobs that
-// existed at m, if these are fewer.
+// OpenAsOf returns the numbers of the jobs that had not ended at m. If no keyframe is near, those that had
+// ended are among them if their rows do not show it: they were retried since, or have ended again. It costs
+// the events since the keyframe before m. If that is far, it costs what has happened since m, or the jobs
+// that existed at m, if these are fewer.
 func OpenAsOf(ctx context.Context, tx *ledger.Tx, m Moment) (open []int64, err error) {
 	f, err := keyframe.Near(ctx, tx, m.Pos)
 	if err != nil {
@@ -65,8 +66,8 @@ func OpenAsOf(ctx context.Context, tx *ledger.Tx, m Moment) (open []int64, err e
 	return slices.Compact(open), err
 }
 
-// OpenJobsAsOf returns the jobs that OpenAsOf finds, as they were at m: all that were queued or held then,
-// and some that had ended.
+// OpenJobsAsOf returns the jobs that OpenAsOf finds, as they were at m: all that were queued, blocked or held
+// then, and some that had ended. Their states say which they are.
 func OpenJobsAsOf(ctx context.Context, tx *ledger.Tx, m Moment) (map[int64]Job, error) {
 	open, err := OpenAsOf(ctx, tx, m)
 	if err != nil {

@@ -42,13 +42,17 @@ func countJobs(ctx context.Context, tx *ledger.Tx, m projection.Moment) (c jobCo
 	if err != nil {
 		return c, err
 	}
-	if now == nil || then == nil {
-		c.now = make(map[string]map[event.State]int64)
-		c.ended = make(map[string]map[event.State]int64)
-		return c, c.add(ctx, tx, everyJob, m.FinishedBefore())
+	if now != nil && then != nil {
+		c.now, c.ended, c.whole, c.open = now.Ended(), then.Ended(), true, then.Open()
+		return c, c.add(ctx, tx, openNow)
 	}
-	c.now, c.ended, c.whole, c.open = now.Ended(), then.Ended(), true, then.Open()
-	return c, c.add(ctx, tx, openNow)
+	c.now = make(map[string]map[event.State]int64)
+	c.ended = make(map[string]map[event.State]int64)
+	err = c.add(ctx, tx, everyJob, m.FinishedBefore())
+	if then != nil { // the rows do not show that a job had ended and was retried since
+		c.ended, c.whole, c.open = then.Ended(), true, then.Open()
+	}
+	return c, err
 }
 
 // add adds the counts that query finds: jobs now, and those that had ended at the moment.

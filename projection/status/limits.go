@@ -80,7 +80,7 @@ func GroupsAsOf(ctx context.Context, tx *ledger.Tx, queue string, m projection.M
 	}
 	byName := make(map[string]group.Waiting)
 	for _, j := range open {
-		if j.Queue != queue || j.Group == "" || j.State.Final() {
+		if j.Queue != queue || j.Group == "" || j.State != event.Queued && !j.State.Held() {
 			continue
 		}
 		w := byName[j.Group]

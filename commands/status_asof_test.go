@@ -1,0 +1,202 @@
+package commands_test
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"jobledger/commands/commandstest"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection"
+	"jobledger/projection/audit"
+	"jobledger/projection/keyframe"
+	"jobledger/projection/status"
+)
+
+// TestStatusAsOfEqualsFold compares the status of every moment with a plain fold of the events: without
+// keyframes, where the last one cannot be read, and with all of them.
+func TestStatusAsOfEqualsFold(t *testing.T) {
+	t.Parallel()
+	q := commandstest.ManyWays(t)
+	wantFolds(t, q, "without keyframes")
+	if added, err := keyframe.Extend(t.Context(), q.Store, 4); err != nil || added < 5 {
+		t.Fatalf("%d keyframes, %v", added, err)
+	}
+	wantFolds(t, q, "with keyframes")
+	err := q.Store.Write(t.Context(), func(tx *ledger.Tx) error {
+		_, err := tx.Exec(`UPDATE keyframes SET ended = '[]' WHERE pos = (SELECT max(pos) FROM keyframes)`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantFolds(t, q, "where the last keyframe cannot be read")
+	if _, err := q.Rebuild(t.Context(), "cli:test"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// folded is what a fold says of a queue or a group.
+type folded struct {
+	jobs        map[event.State]int64
+	ready, live int64
+}
+
+func wantFolds(t *testing.T, q *commandstest.Scenario, how string) {
+	t.Helper()
+	ctx := t.Context()
+	err := q.Store.Read(ctx, func(tx *ledger.Tx) error {
+		jobs, tail := make(map[int64]projection.Job), int64(0)
+		var events []event.Event
+		for e, err := range tx.Events(ctx, ledger.Filter{}) {
+			if err != nil {
+				return err
+			}
+			events, tail = append(events, e), e.Pos
+		}
+		end := make(map[int64]projection.Job)
+		for _, e := range events {
+			if e.N > 0 {
+				j, err := projection.Evolve(end[e.N], e)
+				if err != nil {
+					return err
+				}
+				end[e.N] = j
+			}
+		}
+		for _, e := range events {
+			if e.N > 0 {
+				j, err := projection.Evolve(jobs[e.N], e)
+				if err != nil {
+					return err
+				}
+				jobs[e.N] = j
+			}
+			m, err := projection.AtPos(ctx, tx, e.Pos)
+			if err != nil {
+				return err
+			}
+			queues, groups := foldAt(jobs, m.At)
+			now, _ := foldAt(end, m.At)
+			found, err := status.QueuesAsOf(ctx, tx, m)
+			if err != nil {
+				return err
+			}
+			for _, s := range found {
+				want := queues[s.Name]
+				delete(queues, s.Name)
+				if !maps.Equal(s.Jobs, want.jobs) || s.Ready != want.ready || !maps.Equal(s.Now, now[s.Name].jobs) {
+					t.Errorf("%s, as of %d of %d: %s has %v, %d ready, and now %v, want %v, %d, %v", how, e.Pos, tail,
+						s.Name, s.Jobs, s.Ready, s.Now, want.jobs, want.ready, now[s.Name].jobs)
+				}
+			}
+			if len(queues) > 0 {
+				t.Errorf("%s, as of %d: there are no %v", how, e.Pos, queues)
+			}
+			waiting, _, err := status.GroupsAsOf(ctx, tx, "mail", m)
+			if err != nil {
+				return err
+			}
+			got, want := "", ""
+			for _, w := range waiting {
+				got += fmt.Sprintf(" %s:%d,%d", w.Group, w.Queued, w.Live)
+			}
+			for _, name := range []string{"x", "y"} {
+				if g := groups[name]; g.live+g.jobs[event.Queued] > 0 {
+					want += fmt.Sprintf(" %s:%d,%d", name, g.jobs[event.Queued], g.live)
+				}
+			}
+			if got != want {
+				t.Errorf("%s, as of %d: groups%s, want%s", how, e.Pos, got, want)
+			}
+			limited, err := status.LimitsAsOf(ctx, tx, m)
+			if err != nil {
+				return err
+			}
+			mail := foldMail(jobs, m.At)
+			for _, j := range jobs {
+				if j.State != event.Queued {
+					continue
+				}
+				why, err := status.ExplainAsOf(ctx, tx, j.N, m)
+				if err != nil {
+					return err
+				}
+				ahead, higher := foldBefore(jobs, j, m.At)
+				holders := int64(len(why.Holders))
+				if why.Ahead != ahead || why.Higher != higher || j.Queue == "mail" && holders != mail.live {
+					t.Errorf("%s, as of %d: %d and %d jobs before %d, %d hold slots, want %d, %d, %d", how, e.Pos, why.Ahead,
+						why.Higher, j.N, holders, ahead, higher, mail.live)
+				}
+			}
+			v, err := audit.VerifySince(ctx, tx, e.Pos, nil)
+			if err != nil {
+				return err
+			}
+			for _, f := range v.Findings {
+				if f.Code != audit.FindKeyframe {
+					t.Errorf("%s: verify since %d: %v", how, e.Pos, f)
+				}
+			}
+			for _, l := range limited {
+				if l.Live != mail.live || l.Ready != mail.ready {
+					t.Errorf("%s, as of %d: %d live and %d ready, want %d and %d", how, e.Pos, l.Live, l.Ready, mail.live,
+						mail.ready)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func foldMail(jobs map[int64]projection.Job, at time.Time) folded {
+	queues, _ := foldAt(jobs, at)
+	return queues["mail"]
+}
+
+// foldBefore counts the jobs that are claimed before j.
+func foldBefore(jobs map[int64]projection.Job, j projection.Job, at time.Time) (ahead, higher int64) {
+	for _, o := range jobs {
+		switch {
+		case o.State != event.Queued || o.Queue != j.Queue:
+		case o.Priority == j.Priority && o.Group == j.Group:
+			if o.RunAt.Before(j.RunAt) || o.RunAt.Equal(j.RunAt) && o.ID < j.ID {
+				ahead++
+			}
+		case o.Priority > j.Priority && !o.RunAt.After(at):
+			higher++
+		}
+	}
+	return ahead, higher
+}
+
+// foldAt counts jobs by queue, and those of the queue mail by group.
+func foldAt(jobs map[int64]projection.Job, at time.Time) (queues, groups map[string]folded) {
+	queues, groups = make(map[string]folded), make(map[string]folded)
+	for _, j := range jobs {
+		queues[j.Queue] = queues[j.Queue].add(j, at)
+		if j.Queue == "mail" && j.Group != "" {
+			groups[j.Group] = groups[j.Group].add(j, at)
+		}
+	}
+	return queues, groups
+}
+
+func (f folded) add(j projection.Job, at time.Time) folded {
+	if f.jobs == nil {
+		f.jobs = make(map[event.State]int64)
+	}
+	f.jobs[j.State]++
+	if j.State == event.Queued && !j.RunAt.After(at) {
+		f.ready++
+	}
+	if j.State.Held() {
+		f.live++
+	}
+	return f
+}
