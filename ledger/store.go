@@ -28,6 +28,14 @@ type Store struct {
 	// Set it before first use.
 	NoBodies bool
 
+	// CopyOf is the path or the address of the ledger of which this is a copy that was made to answer a
+	// question; "": it is none. Set it before first use.
+	CopyOf string
+
+	// BodyLeft reports whether the body of the event at pos, of the job n, has left the ledger of which this is
+	// a copy, with the job itself; nil: none has. Set it before first use.
+	BodyLeft func(ctx context.Context, n, pos int64) (bool, error)
+
 	// Archived calls fn with the texts of the leaves from, …, to-1 of the hash tree, whose events have left the
 	// ledger; nil: where its archive is is not known. Set it before first use.
 	Archived func(ctx context.Context, from, to int64, fn func(leaf []byte) error) error
@@ -87,6 +95,9 @@ func newStore(dsn string, e engine.Engine) *Store {
 // Path returns the absolute path of the ledger's file, or the address of one in PostgreSQL, without a
 // password.
 func (s *Store) Path() string { return s.info.Path }
+
+// LedgerPath returns the path of the ledger that is answered about: CopyOf, or Path where that is "".
+func (s *Store) LedgerPath() string { return cmp.Or(s.CopyOf, s.Path()) }
 
 // Created reports whether Open made the ledger, because there was none.
 func (s *Store) Created() bool { return s.info.Created }

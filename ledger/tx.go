@@ -108,6 +108,14 @@ func (tx *Tx) Whole() bool { return tx.store.Whole }
 // NoBodies reports whether payloads and results were left out: see Store.NoBodies.
 func (tx *Tx) NoBodies() bool { return tx.store.NoBodies }
 
+// BodyLeft is Store.BodyLeft; false where that is nil.
+func (tx *Tx) BodyLeft(ctx context.Context, n, pos int64) (bool, error) {
+	if tx.store.BodyLeft == nil {
+		return false, nil
+	}
+	return tx.store.BodyLeft(ctx, n, pos)
+}
+
 // ArchivedLeaves is Store.Archived; ErrDamaged where that is nil: an event is missing.
 func (tx *Tx) ArchivedLeaves(ctx context.Context, from, to int64, fn func(leaf []byte) error) error {
 	if tx.store.Archived == nil {

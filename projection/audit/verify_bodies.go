@@ -51,8 +51,11 @@ func (v *verifier) body(ctx context.Context, e *event.Event, j *projection.Job) 
 		return nil
 	}
 	if !stored {
-		erased, err := v.erasedLater(ctx, e)
-		if err == nil && !erased {
+		gone, err := v.erasedLater(ctx, e)
+		if err == nil && !gone {
+			gone, err = v.tx.BodyLeft(ctx, e.N, e.Pos)
+		}
+		if err == nil && !gone {
 			v.lose(Finding{Code: FindBody, Pos: e.Pos, Job: e.Job, Detail: "its body is missing and was not erased"})
 		}
 		return err

@@ -46,8 +46,8 @@ func Replay(ctx context.Context, source *ledger.Store, o ReplayOptions) (done Re
 		return err
 	})
 	done.Loaded, err = newLoaded(ctx, o.Into, "", func(s *staging) (load.Loaded, error) {
-		loaded, err := load.ReplayAsOf(ctx, s.Service, o.Actor, source.Path(), as, linesUntil(ctx, source, o.Until),
-			o.Progress)
+		loaded, err := load.ReplayAsOf(ctx, s.Service, o.Actor, source.LedgerPath(), as,
+			linesUntil(ctx, source, o.Until), o.Progress)
 		if err == nil {
 			done.Tally, err = tally(ctx, s.Store, o.At)
 		}

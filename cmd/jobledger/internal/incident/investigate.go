@@ -38,7 +38,7 @@ func Investigate(ctx context.Context, store *ledger.Store, w export.Window, now 
 		end = now
 	}
 	in := investigation{
-		Report: &Report{Ledger: store.Path(), Window: w, Depth: newDepth(w.From, end)},
+		Report: &Report{Ledger: store.LedgerPath(), Window: w, Depth: newDepth(w.From, end)},
 		recent: make(map[string]*Entry), silent: make(map[event.Worker]*LostWorker),
 		failures: make(map[string]*FailureGroup),
 	}

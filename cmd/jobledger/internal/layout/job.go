@@ -91,13 +91,20 @@ func (b *jobPairs) outcome(j state.Job) {
 		b.at("finished", j.FinishedAt)
 	}
 	b.add("last error", render.FailureText(j.ErrorCode, j.Exit()))
-	if j.Erased {
+	switch {
+	case j.Erased:
 		b.add("payload", "(erased)")
-	} else {
+	case j.PayloadGone.Why != "":
+		b.add("payload", leftText(j.PayloadGone))
+	default:
 		b.add("payload", render.Body(j.Payload, b.terminal))
-		if j.Result != nil {
-			b.add("result", render.Body(j.Result, b.terminal))
-		}
+	}
+	switch {
+	case j.Erased:
+	case j.ResultGone.Why != "":
+		b.add("result", leftText(j.ResultGone))
+	case j.Result != nil:
+		b.add("result", render.Body(j.Result, b.terminal))
 	}
 	refused := 0
 	for _, e := range j.Events {
@@ -112,6 +119,11 @@ func (b *jobPairs) outcome(j state.Job) {
 	b.add("history", history)
 }
 
+// leftText says that a payload or a result left the ledger.
+func leftText(g state.BodyGone) string {
+	return fmt.Sprintf("(%s; it left with the job, its digest is in the archive)", g.Size())
+}
+
 func tagText(tags map[string]string) string {
 	var parts []string
 	for _, name := range render.SortedNames(tags) {
@@ -124,17 +136,26 @@ func tagText(tags map[string]string) string {
 // it.
 func FullJobJSON(j state.Job) any {
 	full, exit := render.ToFullJSON(j.Job, false), render.ToExitJSON(j.Exit())
+	gone := goneJSON{j.PayloadGone.Why, j.ResultGone.Why}
 	if j.Later == 0 {
 		return struct {
 			render.FullJobJSON
 			render.ExitJSON
-		}{full, exit}
+			goneJSON
+		}{full, exit, gone}
 	}
 	return struct {
 		render.FullJobJSON
 		render.ExitJSON
 		render.StateNow
-	}{full, exit, render.StateNow{StateNow: j.Later.String()}}
+		goneJSON
+	}{full, exit, render.StateNow{StateNow: j.Later.String()}, gone}
+}
+
+// goneJSON says why a payload or a result is null.
+type goneJSON struct {
+	PayloadGone string `json:"payload_gone,omitempty"` // erased or archived
+	ResultGone  string `json:"result_gone,omitempty"`
 }
 
 // JobState describes the state of a job at now in one line.

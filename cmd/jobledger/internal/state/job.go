@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -12,8 +13,25 @@ import (
 type Job struct {
 	projection.Job
 	Events []event.Event
-	Later  event.State // of [JobAsOf]: what has become of it; else 0
+	Later  event.State // of [ReadJobAsOf]: what has become of it; else 0
+
+	PayloadGone, ResultGone BodyGone // why these are not there; zero: they are, or there never was one
 }
+
+// BodyGone says why a payload or a result is not there any more.
+type BodyGone struct {
+	Why   string // GoneErased or GoneArchived; "": nothing is known to be gone
+	Bytes int64  // how many it had
+}
+
+// Size is how many bytes it had, as text.
+func (g BodyGone) Size() string { return render.Count(g.Bytes, "byte") }
+
+// Why a payload or a result is not there.
+const (
+	GoneErased   = "erased"
+	GoneArchived = "archived" // it left the ledger with its job
+)
 
 // Exit returns how the command of the last failure ended.
 func (j Job) Exit() (exit projection.Exit) {
@@ -43,7 +61,43 @@ func ReadJob(ctx context.Context, tx *ledger.Tx, j projection.Job) (Job, error) 
 		}
 		whole.Events = append(whole.Events, e)
 	}
-	return whole, nil
+	return whole, whole.findGone(ctx, tx)
+}
+
+// findGone says why the payload or the result of the job is not there, by its events.
+func (j *Job) findGone(ctx context.Context, tx *ledger.Tx) (err error) {
+	for _, e := range j.Events {
+		switch b := e.Body.(type) {
+		case *event.Enqueued:
+			j.PayloadGone, err = j.gone(ctx, tx, e, j.Payload, b.PayloadBytes)
+		case *event.Replaced:
+			j.PayloadGone, err = j.gone(ctx, tx, e, j.Payload, b.PayloadBytes)
+		case *event.Succeeded:
+			if j.ResultGone = (BodyGone{}); b.ResultSHA256 != "" && e.Seq == j.Seq {
+				j.ResultGone, err = j.gone(ctx, tx, e, j.Result, b.ResultBytes)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gone says why the body of e is not there, if it is not.
+func (j *Job) gone(ctx context.Context, tx *ledger.Tx, e event.Event, body []byte, bytes int64) (
+	BodyGone, error) {
+	switch {
+	case j.Erased:
+		return BodyGone{GoneErased, bytes}, nil
+	case body != nil:
+		return BodyGone{}, nil
+	}
+	left, err := tx.BodyLeft(ctx, e.N, e.Pos)
+	if err != nil || !left {
+		return BodyGone{}, err
+	}
+	return BodyGone{GoneArchived, bytes}, nil
 }
 
 // ReadJobAsOf returns what the job now was at m; without a state where it did not exist yet. What has been
@@ -58,5 +112,8 @@ func ReadJobAsOf(ctx context.Context, tx *ledger.Tx, now projection.Job, m proje
 		j.ID = now.ID
 		return j, nil
 	}
-	return j, projection.LoadBodies(ctx, tx, &j.Job)
+	if err := projection.LoadBodies(ctx, tx, &j.Job); err != nil {
+		return j, err
+	}
+	return j, j.findGone(ctx, tx)
 }

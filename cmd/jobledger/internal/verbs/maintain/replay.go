@@ -147,8 +147,12 @@ func (p *Verbs) replayInto(
 		return stagingError(err, path)
 	}
 	if done.Missing > 0 {
-		p.Message("%d %s erased since %s missing in the copy", done.Missing,
-			render.Plural(done.Missing, "payload or result that was", "payloads and results that were"),
+		why := "erased since"
+		if service.Store.CopyOf != "" {
+			why = "erased since, or left the ledger with their jobs,"
+		}
+		p.Message("%d %s %s %s missing in the copy", done.Missing,
+			render.Plural(done.Missing, "payload or result that was", "payloads and results that were"), why,
 			render.Plural(done.Missing, "is", "are"))
 	}
 	if err := p.printReplayed(path, to, done.Tally); err != nil || len(done.Findings) == 0 {

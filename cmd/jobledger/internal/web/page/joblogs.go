@@ -40,7 +40,7 @@ type logView struct {
 // jobLogs are the logs of the last attempts of j, the latest first; earlier is how many attempts there were
 // before them. What an attempt wrote and is not here is in the list too, and what wrote nothing is not.
 func (p *Pages) jobLogs(j state.Job, claims []attempts.Attempt) (logs []logView, earlier int, err error) {
-	folder, err := cli.LogFolder(p.Store.Path())
+	folder, err := cli.LogFolder(p.Store.LedgerPath())
 	if err != nil {
 		return nil, 0, err
 	}

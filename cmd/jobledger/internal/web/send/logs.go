@@ -87,7 +87,7 @@ func (a *Sender) output(r *http.Request) (o logfile.Output, err error) {
 	if o.Attempt > o.Job.Attempt {
 		return o, cli.Exitf(cli.ExitNothing, "job %s is at attempt %d", o.Job.ID, o.Job.Attempt)
 	}
-	folder, err := cli.LogFolder(a.Store.Path())
+	folder, err := cli.LogFolder(a.Store.LedgerPath())
 	if err != nil {
 		return o, err
 	}
