@@ -325,6 +325,7 @@ func (p *program) askVerb(ctx context.Context, store *ledger.Store, out io.Write
 	verb.Opened, verb.Tables, verb.Stderr = store, tables, io.Discard
 	verb.Stdout = bufio.NewWriterSize(out, 4<<10)
 	verb.StdoutTerminal, verb.StderrTerminal, verb.Width, verb.Color = false, false, 0, false
+	verb.NoEnvironment = true
 	err := verb.Dispatch(ctx, words, (&program{&verb}).verbs())
 	if flushErr := verb.Flush(); err == nil {
 		err = flushErr

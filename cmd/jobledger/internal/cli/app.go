@@ -60,6 +60,10 @@ type Program struct {
 	Live   bool          // questions are about what is in the ledger, not about its archive
 	Opened *ledger.Store // the ledger of --db, where it is open already; may be nil
 	Tables func(*Table)  // gets the tables that would be printed; nil: they are printed
+
+	// NoEnvironment leaves every JOBLEDGER_* variable unread, as for a question that serve is asked: that of
+	// another user, whose answer is the same wherever the server runs.
+	NoEnvironment bool
 }
 
 // NewProgram returns a program on this process's standard streams.
@@ -147,8 +151,15 @@ func (p *Program) Dispatch(ctx context.Context, typed []string, verbs []Verb) er
 		return p.complete(verbs, typed[1:])
 	}
 	globals := GlobalFlags(p.DefaultActor())
+	if p.NoEnvironment {
+		withoutVariables(globals)
+		for _, v := range verbs {
+			withoutVariables(v.Flags)
+		}
+	}
 	l, err := normalize(typed, globals, verbs)
-	p.JSON = l.wantsJSON() || err != nil && slices.Contains(wordsBefore(typed), "--json")
+	p.JSON = l.wantsJSON(p.Getenv("JOBLEDGER_JSON")) ||
+		err != nil && slices.Contains(wordsBefore(typed), "--json")
 	if err != nil {
 		return err
 	}
@@ -175,6 +186,14 @@ func (p *Program) Dispatch(ctx context.Context, typed []string, verbs []Verb) er
 	}
 	p.Rest = l.rest
 	return p.App(globals, []Verb{v}, l.givenGlobals()).RunContext(ctx, l.words())
+}
+
+// Getenv returns the value of an environment variable of this program; "" where they are not read.
+func (p *Program) Getenv(name string) string {
+	if p.NoEnvironment {
+		return ""
+	}
+	return os.Getenv(name)
 }
 
 // App returns the parser for verbs. It neither prints nor exits.

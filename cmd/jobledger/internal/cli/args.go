@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -160,8 +159,8 @@ func valueOfSwitch(word, value string) error {
 	return WithHint(err, "%s alone switches it on; %s=false is as if it were not there", word, word)
 }
 
-// wantsJSON reports whether the line, or else the environment, asks for JSON.
-func (l *line) wantsJSON() bool {
+// wantsJSON reports whether the line, or else variable, the value of JOBLEDGER_JSON, asks for JSON.
+func (l *line) wantsJSON(variable string) bool {
 	given, wanted := l.givenGlobals()["json"], false
 	for _, word := range l.globals {
 		if value, ok := strings.CutPrefix(word, "--json"); ok {
@@ -169,7 +168,7 @@ func (l *line) wantsJSON() bool {
 		}
 	}
 	if !given {
-		wanted, _ = strconv.ParseBool(os.Getenv("JOBLEDGER_JSON"))
+		wanted, _ = strconv.ParseBool(variable)
 	}
 	return wanted
 }

@@ -78,6 +78,10 @@ type Error struct {
 	Code int
 	Err  error
 	Hint string // one line without full stop; empty for none
+
+	// Field is the part of a request that the error is about, as HTTP names it; empty: that of the flag with
+	// which the text begins, if it begins with one.
+	Field string
 }
 
 func (e *Error) Error() string { return e.Err.Error() }

@@ -73,7 +73,7 @@ func (p *Program) NewService(store *ledger.Store, err error) (*commands.Service,
 	}
 	service := &commands.Service{Store: store}
 	store.Whole = p.Live
-	if dir := ArchiveFolder(os.Getenv(ArchiveEnv), store); dir != "" {
+	if dir := ArchiveFolder(p.Getenv(ArchiveEnv), store); dir != "" {
 		service.Archived = archive.Ends(store, dir)
 		if store.Archived == nil {
 			store.Archived = archive.Leaves(store, dir)

@@ -40,8 +40,8 @@ func (r Ref) Find(ctx context.Context, tx *ledger.Tx) (projection.Job, error) {
 
 func (r Ref) findByPrefix(ctx context.Context, tx *ledger.Tx, prefix string) (projection.Job, error) {
 	if len(prefix) > ulid.EncodedSize || strings.Trim(prefix, ulid.Encoding) != "" || prefix == "" {
-		return projection.Job{}, cli.WithHint(cli.Usagef(
-			"%q is no job id; an id is 26 characters, or the beginning of one", r.ID), "%s", Forms)
+		return projection.Job{}, usagef(Forms, "%q is no job id; an id is 26 characters, or the beginning of one",
+			r.ID)
 	}
 	found, err := projection.Find(ctx, tx, prefix, candidates+1)
 	return r.only(found, err, "is the beginning of several ids", "give more of it, or its end as in …"+
@@ -50,7 +50,7 @@ func (r Ref) findByPrefix(ctx context.Context, tx *ledger.Tx, prefix string) (pr
 
 func (r Ref) findBySuffix(ctx context.Context, tx *ledger.Tx, suffix string) (projection.Job, error) {
 	if len(suffix) > ulid.EncodedSize || strings.Trim(suffix, ulid.Encoding) != "" || len(suffix) < leastSuffix {
-		return projection.Job{}, cli.Usagef("%q is no end of a job id; give at least its last %d characters", r.ID,
+		return projection.Job{}, usagef("", "%q is no end of a job id; give at least its last %d characters", r.ID,
 			leastSuffix)
 	}
 	found, err := projection.FindBySuffix(ctx, tx, suffix, candidates+1)
@@ -98,8 +98,12 @@ func (r Ref) only(found []projection.Job, err error, several, hint string) (proj
 	if r.Key != "" {
 		name = r.Key
 	}
-	return projection.Job{}, cli.WithHint(cli.Usagef("%q %s, among them %s", name, several,
-		strings.Join(list, ", ")), "%s", hint)
+	return projection.Job{}, usagef(hint, "%q %s, among them %s", name, several, strings.Join(list, ", "))
+}
+
+// usagef is an error in how a job is named.
+func usagef(hint, format string, args ...any) error {
+	return &cli.Error{Code: cli.ExitUsage, Err: fmt.Errorf(format, args...), Hint: hint, Field: "job"}
 }
 
 // suffixOf returns the end of the first id as an example; ids of one batch differ there.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ import (
 // document is as much of the description of the API as these tests need.
 type document struct {
 	Paths map[string]map[string]struct {
+		OperationID string
 		Security    *[]map[string]any
 		Parameters  []struct{ Name, In string }
 		RequestBody struct {
@@ -72,6 +74,71 @@ func TestDocumentHasEveryRoute(t *testing.T) {
 	slices.Sort(documented)
 	if !slices.Equal(routes, documented) {
 		t.Errorf("routes\n%s\nin the document\n%s", strings.Join(routes, "\n"), strings.Join(documented, "\n"))
+	}
+}
+
+// No object of the document, nor of what a server behind a prefix and one for certificates make of it, has a
+// key twice: decoders keep the last of them and say nothing, and generators refuse it.
+func TestDocumentHasEachKeyOnce(t *testing.T) {
+	s := serve(t, "127.0.0.1:0")
+	token := s.create("all", []string{"*"}, access.Read)
+	status, served := s.post("GET", "/openapi.json", "", "", "Authorization", token)
+	if status != 200 {
+		t.Fatalf("%d %s", status, served)
+	}
+	for _, text := range [][]byte{api.Document, []byte(served)} {
+		if err := eachKeyOnce(json.NewDecoder(bytes.NewReader(text)), "the document"); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := eachKeyOnce(json.NewDecoder(strings.NewReader(`{"a": [{"b": 1, "b": 2}]}`)), "it"); err == nil {
+		t.Error("a key that is given twice is not found")
+	}
+}
+
+// eachKeyOnce reads one value, called where, and returns an error if an object in it has a key twice.
+func eachKeyOnce(d *json.Decoder, where string) error {
+	open, err := d.Token()
+	if err != nil {
+		return err
+	}
+	given := make(map[string]bool)
+	for i := 0; (open == json.Delim('{') || open == json.Delim('[')) && d.More(); i++ {
+		name := fmt.Sprint(i)
+		if open == json.Delim('{') {
+			key, err := d.Token()
+			if err != nil {
+				return err
+			}
+			if name = fmt.Sprint(key); given[name] {
+				return fmt.Errorf("%s has the key %s twice", where, name)
+			}
+			given[name] = true
+		}
+		if err := eachKeyOnce(d, where+"."+name); err != nil {
+			return err
+		}
+	}
+	if open == json.Delim('{') || open == json.Delim('[') {
+		_, err = d.Token()
+	}
+	return err
+}
+
+// Each operation has a name of its own, which generators make the name of a function.
+func TestOperationsHaveNames(t *testing.T) {
+	d, _ := readDocument(t)
+	named := make(map[string]string)
+	for path, operations := range d.Paths {
+		for method, o := range operations {
+			if !regexp.MustCompile(`^[a-z][A-Za-z]+$`).MatchString(o.OperationID) {
+				t.Errorf("%s %s has the name %q", method, path, o.OperationID)
+			}
+			if other := named[o.OperationID]; other != "" {
+				t.Errorf("%s %s and %s have the name %s", method, path, other, o.OperationID)
+			}
+			named[o.OperationID] = method + " " + path
+		}
 	}
 }
 

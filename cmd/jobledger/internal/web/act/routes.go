@@ -3,6 +3,7 @@ package act
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -59,18 +60,20 @@ func read(r *http.Request, v any) error {
 func (a *Acts) jobHandler(verb string) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		var body struct {
-			Reason    string     `json:"reason"`
-			RunAt     *time.Time `json:"run_at"`
-			Priority  *int       `json:"priority"`
-			Now       bool       `json:"now"`
-			Succeeded bool       `json:"succeeded"`
+			Reason    string  `json:"reason"`
+			RunAt     *string `json:"run_at"`
+			Priority  *int    `json:"priority"`
+			Now       bool    `json:"now"`
+			Succeeded bool    `json:"succeeded"`
 		}
 		if err := read(r, &body); err != nil {
 			return err
 		}
-		request := Request{Reason: body.Reason, RunAt: body.RunAt, Priority: body.Priority, Now: body.Now,
-			Succeeded: body.Succeeded}
+		request := Request{Reason: body.Reason, Priority: body.Priority, Now: body.Now, Succeeded: body.Succeeded}
 		var err error
+		if request.RunAt, err = readRunAt(body.RunAt); err != nil {
+			return err
+		}
 		if request.Seqs, err = api.SeqsOf(r.Header.Get("If-Match")); err != nil {
 			return err
 		}
@@ -119,7 +122,7 @@ func (a *Acts) acts(w http.ResponseWriter, r *http.Request) error {
 		At     string              `json:"at"`
 		Reason string              `json:"reason"`
 		Spread string              `json:"spread"`
-		RunAt  *time.Time          `json:"run_at"`
+		RunAt  *string             `json:"run_at"`
 		DryRun bool                `json:"dry_run"`
 	}
 	if err := read(r, &body); err != nil {
@@ -130,7 +133,10 @@ func (a *Acts) acts(w http.ResponseWriter, r *http.Request) error {
 		return door.BadInput("at", "at is pos:N, where the filter selects the jobs")
 	}
 	m := Many{Verb: body.Act, Reason: body.Reason, Filter: url.Values(body.Filter), Jobs: body.Jobs, Pos: pos,
-		RunAt: body.RunAt, DryRun: body.DryRun}
+		DryRun: body.DryRun}
+	if m.RunAt, err = readRunAt(body.RunAt); err != nil {
+		return err
+	}
 	if m.Spread, err = ParseSpread(body.Spread); err != nil {
 		return err
 	}
@@ -139,6 +145,19 @@ func (a *Acts) acts(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return a.send(w, r, t)
+}
+
+// readRunAt reads a time of JSON; nil where there is none.
+func readRunAt(text *string) (*time.Time, error) {
+	if text == nil {
+		return nil, nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, *text)
+	if err != nil {
+		return nil, door.BadInput("run_at", fmt.Sprintf(
+			"run_at: %.40q is not a time such as 2026-05-04T15:04:05+02:00", *text))
+	}
+	return &t, nil
 }
 
 // ParseSpread reads over how long the jobs of an act are spread; "": not at all.

@@ -69,8 +69,7 @@ func (a *API) Span(ctx context.Context, tx *ledger.Tx, query url.Values) (s hist
 	}
 	s.Queue, s.Worker = query.Get("queue"), query.Get("worker")
 	if s.Group = cmp.Or(query.Get("group"), history.Groups[0]); !slices.Contains(history.Groups, s.Group) {
-		return s, door.Refusal(http.StatusBadRequest, "usage",
-			"group is one of "+strings.Join(history.Groups, ", "))
+		return s, door.BadInput("group", "group is one of "+strings.Join(history.Groups, ", "))
 	}
 	if c := door.CallerOf(ctx); !c.AllQueues() {
 		s.Own = true

@@ -31,8 +31,8 @@ func (a *API) openAPI(w http.ResponseWriter, r *http.Request) error {
 		document = withoutCertificates()
 	}
 	if prefix := a.Door.Prefix.Path; prefix != "" { // the paths of the document begin there
-		rest, _ := bytes.CutPrefix(document, []byte("{"))
-		document = append([]byte(`{"servers": [{"url": "`+prefix+`"}],`), rest...)
+		document = bytes.Replace(document, []byte(`"servers": [{"url": "/"}]`),
+			[]byte(`"servers": [{"url": "`+prefix+`"}]`), 1)
 	}
 	return door.Send(w, document)
 }

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -46,14 +48,19 @@ func BadInputs(all []wire.InputError) *Problem {
 // Place sets which part of the request p, which is of err, is about, if that is known. Of a flag of the
 // command line it is the parameter that stands for it.
 func Place(p *Problem, err error) {
-	in, known := wire.InputOf(err)
-	if p.Status != http.StatusBadRequest || !known && !strings.HasPrefix(err.Error(), "--") {
+	if p.Status != http.StatusBadRequest {
 		return
 	}
+	in, known := wire.InputOf(err)
 	if !known {
-		in.Field = asParameter(err.Error())
-		if end := strings.IndexFunc(in.Field, func(c rune) bool { return c == ':' || c == ' ' }); end > 0 {
-			in.Field = in.Field[:end]
+		if named, ok := errors.AsType[*cli.Error](err); ok {
+			in.Field = named.Field
+		}
+		if flag := flagAtStart().FindString(err.Error()); in.Field == "" && flag != "" {
+			in.Field = inParameters(flag)
+		}
+		if in.Field == "" {
+			return
 		}
 	}
 	if p.Field = in.Field; in.Line > 0 {
@@ -88,7 +95,7 @@ func (d *Door) ProblemOf(err error) *Problem {
 	}
 	exit, detail, hint := cli.Explain(err)
 	if exit == cli.ExitUsage {
-		detail = asParameter(detail)
+		detail, hint = inParameters(detail), hintFor(hint)
 	}
 	status, known := statusOf[exit]
 	p := &Problem{Status: status, Detail: detail, Code: cli.WordOf(exit), Exit: &exit}
@@ -134,8 +141,8 @@ func (d *Door) segmentOf(err error) (text string, tail int64, ok bool) {
 		all, err := projection.Segments(ctx, tx, 0)
 		for _, s := range all {
 			if first := max(asked.Pos, 1); s.Lo < first && first <= s.Hi {
-				text = fmt.Sprintf("the events %d to %d are in the file %s of its archive: export and attempts with "+
-					"--archive DIR read it", s.Lo+1, s.Hi, segment.Range{Lo: s.Lo, Hi: s.Hi}.Name())
+				text = fmt.Sprintf("the events %d to %d are in the file %s of its archive: the server reads it "+
+					"where it knows the folder", s.Lo+1, s.Hi, segment.Range{Lo: s.Lo, Hi: s.Hi}.Name())
 				ok = true
 			}
 		}
@@ -144,16 +151,38 @@ func (d *Door) segmentOf(err error) (text string, tail int64, ok bool) {
 	return text, tail, ok && err == nil
 }
 
-// asParameter is detail, about a flag, as about the parameter that stands for it.
-func asParameter(detail string) string {
-	name, is := strings.CutPrefix(detail, "--")
-	if !is {
-		return detail
+var (
+	flagAtStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^--[a-z][a-z-]*`) })
+
+	// flagInText is a flag of the command line, or a quoted part of a text, which is what was sent.
+	flagInText = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`"(?:\\.|[^"\\])*"|--[a-z][a-z-]*`)
+	})
+	typedText = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`'jobledger [^']*--help'|(^|\s)-q\b`)
+	})
+)
+
+// inParameters is text, about flags, as about the parameters that stand for them.
+func inParameters(text string) string {
+	return flagInText().ReplaceAllStringFunc(text, func(found string) string {
+		name, is := strings.CutPrefix(found, "--")
+		switch {
+		case !is:
+			return found
+		case name == "as-of":
+			return "at"
+		}
+		return name
+	})
+}
+
+// hintFor is the hint of a wrong request: without what is to be typed, which a client cannot.
+func hintFor(hint string) string {
+	if typedText().MatchString(hint) {
+		return ""
 	}
-	if rest, is := strings.CutPrefix(name, "as-of"); is {
-		return "at" + rest
-	}
-	return name
+	return inParameters(hint)
 }
 
 // WriteProblem answers with p.

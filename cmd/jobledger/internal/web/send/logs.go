@@ -71,9 +71,17 @@ func (a *Sender) logs(w http.ResponseWriter, r *http.Request) error {
 func (a *Sender) output(r *http.Request) (o logfile.Output, err error) {
 	id, stream := r.PathValue("job"), r.PathValue("stream")
 	o.Attempt, err = strconv.Atoi(r.PathValue("attempt"))
-	if !api.IsJobID(id) || err != nil || o.Attempt < 1 || stream != "out" && stream != "err" {
-		return o, door.Refusal(http.StatusBadRequest, "usage",
-			"the address is /jobs/JOB/logs/ATTEMPT/out, or err; an attempt is 1 or more")
+	wrong := ""
+	switch {
+	case !api.IsJobID(id):
+		wrong = "job"
+	case err != nil || o.Attempt < 1:
+		wrong = "attempt"
+	case stream != "out" && stream != "err":
+		wrong = "stream"
+	}
+	if wrong != "" {
+		return o, door.BadInput(wrong, "the address is /jobs/JOB/logs/ATTEMPT/out, or err; an attempt is 1 or more")
 	}
 	if err := a.Within(r, nil); err != nil {
 		return o, err
