@@ -38,7 +38,7 @@ func (s *Service) ApplyAt(ctx context.Context, actor string, id event.JobID, seq
 	var j projection.Job
 	var refused error
 	for again := true; again; {
-		err := s.Store.Write(ctx, func(tx *ledger.Tx) (err error) {
+		err := s.write(ctx, func(tx *ledger.Tx) (err error) {
 			refused = nil
 			if j, err = jobWith(ctx, tx, id); err != nil {
 				return err

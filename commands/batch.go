@@ -117,6 +117,9 @@ func (s *Service) isolate(ctx context.Context, actor string, ops []Op, r ClaimRe
 // tryOnce carries out ops and the claim in one transaction.
 func (s *Service) tryOnce(ctx context.Context, actor string, ops []Op, r ClaimRequest, skip []event.JobID) (
 	results []Result, claimed []projection.Job, err error) {
+	if err := s.ready(); err != nil {
+		return nil, nil, err
+	}
 	tokens := s.tokensOf(r)
 	turn, plan := s.turnOf(actor, ops, r, tokens, skip)
 	// The search is begun before the ops and read after them, so that the database has it ready by then; unless

@@ -111,7 +111,7 @@ func (s *Service) Erase(ctx context.Context, actor string, id event.JobID, reaso
 
 // Get returns a job as it is now, with its payload and result. The error is ErrNoJob if there is none.
 func (s *Service) Get(ctx context.Context, id event.JobID) (j projection.Job, err error) {
-	err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
+	err = s.read(ctx, func(tx *ledger.Tx) error {
 		if j, err = existing(ctx, tx, id); err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (s *Service) Get(ctx context.Context, id event.JobID) (j projection.Job, er
 // List returns the jobs that f selects, the newest first, without payloads and results. Set f.Limit where
 // there may be many, and f.Before to the N of the last one for the next page.
 func (s *Service) List(ctx context.Context, f projection.Filter) (jobs []projection.Job, err error) {
-	err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
+	err = s.read(ctx, func(tx *ledger.Tx) error {
 		jobs, err = projection.List(ctx, tx, f)
 		return err
 	})
@@ -132,7 +132,7 @@ func (s *Service) List(ctx context.Context, f projection.Filter) (jobs []project
 
 // History returns all events of a job, the oldest first. The error is ErrNoJob if there is no such job.
 func (s *Service) History(ctx context.Context, id event.JobID) (events []event.Event, err error) {
-	err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
+	err = s.read(ctx, func(tx *ledger.Tx) error {
 		j, err := existing(ctx, tx, id)
 		if err != nil {
 			return err

@@ -133,7 +133,7 @@ func (s *Service) Ready(ctx context.Context, r ClaimRequest) (ready bool, next t
 	if err := r.Check(); err != nil {
 		return false, next, err
 	}
-	err = s.Store.Peek(ctx, func(tx *ledger.Tx) error {
+	err = s.peek(ctx, func(tx *ledger.Tx) error {
 		var err error
 		next, err = claims.NextRunAt(ctx, tx, r.want(nil))
 		ready = !next.IsZero() && !next.After(tx.Now())
@@ -191,7 +191,7 @@ func cannotClaim(j projection.Job, err error) error {
 // Held returns the jobs that the worker process with this boot holds, each with its token and payload, the
 // lease that ends first in front.
 func (s *Service) Held(ctx context.Context, boot string) (held []projection.Job, err error) {
-	err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
+	err = s.read(ctx, func(tx *ledger.Tx) error {
 		held, err = projection.HeldBy(ctx, tx, boot)
 		return err
 	})
@@ -201,7 +201,7 @@ func (s *Service) Held(ctx context.Context, boot string) (held []projection.Job,
 // heldBy returns the jobs that w holds with one of these tokens.
 func (s *Service) heldBy(ctx context.Context, w event.Worker, tokens []string) (
 	mine []projection.Job, err error) {
-	err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
+	err = s.read(ctx, func(tx *ledger.Tx) error {
 		mine, err = projection.HeldWith(ctx, tx, w, tokens)
 		return err
 	})

@@ -28,7 +28,7 @@ func (s *Service) SetDefaults(ctx context.Context, actor, queue string, to defau
 	if err := CheckActor(actor); err != nil {
 		return false, err
 	}
-	err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
+	err = s.write(ctx, func(tx *ledger.Tx) error {
 		set, err := defaults.Current(ctx, tx)
 		if changed = set[queue].Spec != to; err != nil || !changed {
 			return err

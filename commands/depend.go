@@ -70,7 +70,7 @@ func (s *Service) archived(ctx context.Context, asked []newJob) (ended map[event
 		return nil, nil
 	}
 	var gone []event.JobID
-	err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
+	err = s.read(ctx, func(tx *ledger.Tx) error {
 		for _, id := range named {
 			left, err := past.MayHaveLeft(ctx, tx, id)
 			if err == nil && left {

@@ -130,7 +130,7 @@ func (s *Service) Enqueue(ctx context.Context, actor string, jobs ...Enqueue) ([
 		return nil, err
 	}
 	var answers []Enqueued
-	err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
+	err = s.write(ctx, func(tx *ledger.Tx) error {
 		answers = make([]Enqueued, len(jobs))
 		same := make(map[event.JobID]event.JobID)
 		for i, n := range asked {
@@ -156,7 +156,7 @@ func (s *Service) Enqueue(ctx context.Context, actor string, jobs ...Enqueue) ([
 // reading failed.
 func (s *Service) CheckKeys(ctx context.Context, jobs []Enqueue) (first int, err error) {
 	first = -1
-	err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
+	err = s.read(ctx, func(tx *ledger.Tx) error {
 		for i, e := range jobs {
 			if e.Key == "" {
 				continue

@@ -14,6 +14,7 @@ var (
 	ErrCancelled = errors.New("job was cancelled") // stop working
 	ErrConflict  = errors.New("conflict")          // state, key or content does not permit it
 	ErrNoJob     = errors.New("no such job")
+	ErrNoStore   = errors.New("the service has no store")
 	ErrInvalid   = errors.New("invalid") // the input is outside of what is allowed; nothing was written
 )
 

@@ -56,7 +56,7 @@ func (s *Service) setLimit(ctx context.Context, actor string, b *event.QueueLimi
 	if err := CheckActor(actor); err != nil {
 		return false, err
 	}
-	err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
+	err = s.write(ctx, func(tx *ledger.Tx) error {
 		l, err := limit.Of(ctx, tx, b.Queue)
 		if changed = changes(l); err != nil || !changed {
 			return err

@@ -37,7 +37,7 @@ func (s *Service) recordWorker(ctx context.Context, w event.Worker, body event.B
 	if err := CheckWorker(w); err != nil {
 		return err
 	}
-	return s.Store.Write(ctx, func(tx *ledger.Tx) error {
+	return s.write(ctx, func(tx *ledger.Tx) error {
 		_, err := journal.Record(ctx, tx, journal.Fact{Actor: "worker:" + w.Name, Worker: w, Body: body})
 		return err
 	})
@@ -68,7 +68,7 @@ func (s *Service) Beat(ctx context.Context, actor, boot string, ops []Op) (beat 
 			named[token] = true
 		}
 	}
-	err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
+	err = s.read(ctx, func(tx *ledger.Tx) error {
 		beat.Unknown, err = projection.HeldWhere(ctx, tx, func(w event.Worker, token string) bool {
 			return boot != "" && w.Boot == boot && !named[token]
 		})
@@ -80,5 +80,5 @@ func (s *Service) Beat(ctx context.Context, actor, boot string, ops []Op) (beat 
 // Present notes that a worker process is alive, which distinguishes an idle worker from a dead one. It
 // records no event, since no decision depends on it.
 func (s *Service) Present(ctx context.Context, w event.Worker) error {
-	return s.Store.Write(ctx, func(tx *ledger.Tx) error { return projection.PutPresence(tx, w, tx.Now()) })
+	return s.write(ctx, func(tx *ledger.Tx) error { return projection.PutPresence(tx, w, tx.Now()) })
 }

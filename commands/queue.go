@@ -31,7 +31,7 @@ func (s *Service) setPaused(ctx context.Context, actor, queue string, paused boo
 	if err := CheckActor(actor); err != nil {
 		return false, err
 	}
-	err = s.Store.Write(ctx, func(tx *ledger.Tx) (err error) {
+	err = s.write(ctx, func(tx *ledger.Tx) (err error) {
 		changed, err = setPaused(ctx, tx, actor, queue, paused, reason)
 		return err
 	})

@@ -18,7 +18,7 @@ func (s *Service) Rebuild(ctx context.Context, actor string) (report rebuild.Rep
 		return report, err
 	}
 	var plan *rebuild.Plan
-	err = s.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
+	err = s.read(ctx, func(tx *ledger.Tx) (err error) {
 		plan, err = rebuild.New(ctx, tx)
 		return err
 	})

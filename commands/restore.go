@@ -14,7 +14,7 @@ func (s *Service) Restored(ctx context.Context, actor string, what event.Restore
 	if err := CheckText("from", what.From, MaxReason); err != nil {
 		return err
 	}
-	return s.Store.Write(ctx, func(tx *ledger.Tx) error {
+	return s.write(ctx, func(tx *ledger.Tx) error {
 		_, err := journal.Record(ctx, tx, journal.Fact{Actor: actor, Body: &what})
 		return err
 	})

@@ -57,7 +57,7 @@ func (s *Service) seal(ctx context.Context, actor, reason string,
 	if err := CheckText("reason", reason, MaxReason); err != nil {
 		return after, err
 	}
-	err = s.Store.Write(ctx, func(tx *ledger.Tx) error {
+	err = s.write(ctx, func(tx *ledger.Tx) error {
 		now, err := projection.SealingOf(ctx, tx)
 		if err != nil {
 			return err

@@ -10,7 +10,8 @@ import (
 	"jobledger/ledger/event"
 )
 
-// Service carries out commands on a ledger. It is safe for concurrent use.
+// Service carries out commands on a ledger. It is safe for concurrent use. Without a Store, its calls return
+// ErrNoStore.
 type Service struct {
 	Store *ledger.Store
 	NewID func() string // ULIDs for jobs and tokens; nil: random, and increasing within a millisecond
@@ -27,6 +28,35 @@ type Service struct {
 
 	// NewSalt fills its argument with unpredictable bytes; nil: from crypto/rand. Only tests set it.
 	NewSalt func([]byte)
+}
+
+// ready returns ErrNoStore where there is none.
+func (s *Service) ready() error {
+	if s.Store == nil {
+		return ErrNoStore
+	}
+	return nil
+}
+
+func (s *Service) write(ctx context.Context, fn func(*ledger.Tx) error) error {
+	if err := s.ready(); err != nil {
+		return err
+	}
+	return s.Store.Write(ctx, fn)
+}
+
+func (s *Service) read(ctx context.Context, fn func(*ledger.Tx) error) error {
+	if err := s.ready(); err != nil {
+		return err
+	}
+	return s.Store.Read(ctx, fn)
+}
+
+func (s *Service) peek(ctx context.Context, fn func(*ledger.Tx) error) error {
+	if err := s.ready(); err != nil {
+		return err
+	}
+	return s.Store.Peek(ctx, fn)
 }
 
 func (s *Service) newID() string {

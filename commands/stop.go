@@ -87,7 +87,7 @@ func applyStop(ctx context.Context, tx *ledger.Tx, actor string, j projection.Jo
 
 // Live returns the tokens of the claims of these jobs that are live.
 func (s *Service) Live(ctx context.Context, jobs []projection.Job) (live map[string]bool, err error) {
-	err = s.Store.Peek(ctx, func(tx *ledger.Tx) error {
+	err = s.peek(ctx, func(tx *ledger.Tx) error {
 		live, err = projection.LiveTokens(ctx, tx, jobs)
 		return err
 	})

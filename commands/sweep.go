@@ -63,6 +63,9 @@ func (w *Sweeper) sweep(ctx context.Context, also func(context.Context) error) (
 	if err := CheckActor(w.Actor); err != nil {
 		return SweepReport{}, err
 	}
+	if w.Service == nil || w.Service.Store == nil {
+		return SweepReport{}, ErrNoStore
+	}
 	report, err := w.sweeper.Sweep(ctx, sweep.Options{Store: w.Service.Store, Actor: w.Actor, Batch: w.Batch,
 		Pause: w.Pause, Grace: w.Grace, SealStep: w.SealStep, Also: also,
 		Reclaim: w.reclaim, StoreFailed: StoreFailed})

@@ -75,10 +75,15 @@ func (s *Store) burst(r *request) (done bool, err error) {
 		b.pause--
 		return false, nil
 	}
-	tx := &Tx{store: s, session: s.writer, readOnly: true}
+	tx := ownTx(&transaction{store: s, session: s.writer, readOnly: true})
 	s.cache.begin(tx)
-	planned := r.plan(tx)
-	if planned == nil {
+	var planned *Burst
+	s.group, s.at = []grouped{{request: r}}, 0
+	planErr := s.call(tx.forFunction(&r.tx), func(tx *Tx) error {
+		planned = r.plan(tx)
+		return nil
+	})
+	if planErr != nil || planned == nil {
 		return false, nil
 	}
 	failpoint.Hit("burst-planned")

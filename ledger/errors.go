@@ -15,6 +15,9 @@ var (
 	// ErrNested: a function of Store.Write called what writes to the same Store, and would wait for itself.
 	ErrNested = errors.New("ledger: a write within a write of the same store")
 
+	// ErrTxDone: the function that a Tx was given to has ended.
+	ErrTxDone = errors.New("ledger: the function of this transaction has ended")
+
 	ErrConflict = engine.ErrConflict // another write came first
 	ErrUnknown  = engine.ErrUnknown  // COMMIT or its sync failed: it may or may not be durable
 	ErrBusy     = engine.ErrBusy     // no write lock in time

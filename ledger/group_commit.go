@@ -29,6 +29,7 @@ type request struct {
 	since time.Time
 	state atomic.Int32 // waiting, taken or left
 	done  chan error
+	tx    Tx // that fn gets
 }
 
 const (
@@ -37,6 +38,7 @@ const (
 	left          // by its caller, before it was taken
 )
 
+// write has the commit loop run fn, and returns the outcome.
 func (s *Store) write(ctx context.Context, plan BurstPlan, fn func(*Tx) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -78,10 +80,19 @@ func (r *request) leave(why error) error {
 }
 
 // commitLoop is the one writer: it takes a request, opens a transaction, adds whatever else waits, and
-// commits.
+// commits. Where a function ends the goroutine, another one goes on.
 func (s *Store) commitLoop() {
-	defer close(s.ended)
+	defer func() {
+		if s.exited {
+			go s.commitLoop()
+		} else {
+			close(s.ended)
+		}
+	}()
 	s.loopID.Store(goroutineID())
+	if s.exited {
+		s.goOn()
+	}
 	for {
 		select {
 		case first := <-s.requests:
@@ -122,9 +133,23 @@ func (s *Store) commitGroup(first *request) {
 	if !done {
 		group, err = s.attempt(first.ctx, group, first.since, s.runOptimistic)
 	}
-	for tries := 0; !done && tries < maxTries && errors.Is(err, engine.ErrRetry); tries++ {
+	if !done && errors.Is(err, engine.ErrRetry) {
+		group, err = s.runAgain(group)
+	}
+	s.finishGroup(group, err)
+}
+
+// runAgain runs a group whose transaction was given up in the savepoint mode.
+func (s *Store) runAgain(group []grouped) ([]grouped, error) {
+	err := engine.ErrRetry
+	for tries := 0; tries < maxTries && errors.Is(err, engine.ErrRetry); tries++ {
 		group, err = s.attempt(context.Background(), group, time.Now(), s.runSavepoints)
 	}
+	return group, err
+}
+
+// finishGroup answers a group, or leaves that to the loop that syncs.
+func (s *Store) finishGroup(group []grouped, err error) {
 	if errors.Is(err, engine.ErrRetry) && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrIO) {
 		err = fmt.Errorf("%w: %w", ErrBusy, err)
 	}
@@ -139,6 +164,10 @@ func (s *Store) commitGroup(first *request) {
 func (s *Store) answer(group []grouped, err error) {
 	failpoint.Hit("answer")
 	for _, r := range group {
+		if _, ok := r.err.(*thrown); ok {
+			r.done <- r.err
+			continue
+		}
 		if err != nil {
 			r.err = err // its own error may depend on what another function wrote, and that is gone
 		}
@@ -164,9 +193,7 @@ func (s *Store) attempt(
 		err = s.engine.Commit(s.announcedToOthers())
 	}
 	if err != nil {
-		s.writer.ForgetNames()
-		s.cache.Invalidate()
-		if rollbackErr := s.engine.Rollback(); errors.Is(err, engine.ErrRetry) && rollbackErr != nil {
+		if rollbackErr := s.giveUp(); errors.Is(err, engine.ErrRetry) && rollbackErr != nil {
 			err = rollbackErr
 		}
 		return group, err
@@ -186,6 +213,13 @@ func (s *Store) attempt(
 		s.announce()
 	}
 	return group, nil
+}
+
+// giveUp rolls the transaction back.
+func (s *Store) giveUp() error {
+	s.writer.ForgetNames()
+	s.cache.Invalidate()
+	return s.engine.Rollback()
 }
 
 // begin opens a transaction.
@@ -225,6 +259,7 @@ func (s *Store) runOptimistic(tx *Tx, group []grouped) ([]grouped, error) {
 			}
 			group = append(group, grouped{request: r})
 		}
+		s.group, s.at = group, i
 		group[i].err = tx.run(group[i].request)
 		if tx.err != nil {
 			return group, tx.err
@@ -233,7 +268,7 @@ func (s *Store) runOptimistic(tx *Tx, group []grouped) ([]grouped, error) {
 			continue
 		}
 		tx.cache.Invalidate()
-		if !tx.undoSegment() {
+		if _, ok := group[i].err.(*thrown); ok || !tx.undoSegment() { // which may have left a write half done
 			return group, engine.ErrRetry
 		}
 	}
@@ -243,12 +278,7 @@ func (s *Store) runOptimistic(tx *Tx, group []grouped) ([]grouped, error) {
 // run runs r's function. A function whose writes failed cannot succeed, whatever it returns.
 func (tx *Tx) run(r *request) error {
 	tx.beginSegment(time.Since(r.since))
-	tx.store.functions.Add(1)
-	err := r.fn(tx)
-	tx.store.functions.Add(1)
-	if err == nil && tx.fn.atEnd != nil && tx.err == nil {
-		err = tx.fn.atEnd.End(tx)
-	}
+	err := tx.store.call(tx.forFunction(&r.tx), r.fn)
 	if tx.err == nil {
 		tx.err = tx.session.Lost
 	}
@@ -304,6 +334,7 @@ func (s *Store) runSavepoints(tx *Tx, group []grouped) ([]grouped, error) {
 		if _, err := s.writer.Exec(`SAVEPOINT one`); err != nil {
 			return group, err
 		}
+		s.group, s.at = group, i
 		group[i].err = tx.run(group[i].request)
 		if tx.err != nil {
 			return group, tx.err

@@ -19,7 +19,7 @@ var errNotPeeked = errors.New("ledger: no connection for a short read")
 // then. With a ledger on a server it uses the connection of the writer while that has nothing to do, so that
 // it needs none of its own.
 func (s *Store) Peek(ctx context.Context, fn func(*Tx) error) error {
-	if s.closed.Load() {
+	if s == nil || s.engine == nil || s.closed.Load() {
 		return ErrClosed
 	}
 	if ctx.Err() != nil {
@@ -29,7 +29,7 @@ func (s *Store) Peek(ctx context.Context, fn func(*Tx) error) error {
 	select {
 	case s.peeks <- p: // the commit loop waits for something to do
 		if err := <-p.done; !errors.Is(err, errNotPeeked) {
-			return err
+			return rethrow(err)
 		}
 	default:
 	}
@@ -50,9 +50,9 @@ func (s *Store) runPeek(p *peek) {
 		return
 	}
 	s.writer.Lost = nil
-	s.functions.Add(1)
-	err = p.fn(newReadTx(s, s.writer, at))
-	s.functions.Add(1)
+	s.peeking = p
+	err = s.call(newReadTx(s, s.writer, at).forFunction(new(Tx)), p.fn)
+	s.peeking = nil
 	if s.writer.Lost != nil || errors.Is(err, ErrIO) {
 		err = errNotPeeked // it runs again, on another connection
 	}

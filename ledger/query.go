@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 
@@ -21,7 +22,7 @@ func (tx *Tx) QueryState(ctx context.Context, query string, args ...any) (*Rows,
 // QuerySent is QueryState without the rows that wait to be sent: they stay in the buffers. Unsent says
 // whether one of them could matter.
 func (tx *Tx) QuerySent(ctx context.Context, query string, args ...any) (*Rows, error) {
-	return tx.queryAfter(ctx, func() error { return tx.err }, query, args)
+	return tx.queryAfter(ctx, func() error { return cmp.Or(tx.done(), tx.err) }, query, args)
 }
 
 // Unsent reports whether a row that waits to be sent has text as one of its values; events do not count.
@@ -78,6 +79,9 @@ func (tx *Tx) Prefetch(query string, args ...any) (*PendingQuery, error) {
 
 // Rows waits for the rows; the caller closes them.
 func (p *PendingQuery) Rows(ctx context.Context) (*Rows, error) {
+	if err := p.tx.done(); err != nil {
+		return nil, err
+	}
 	if p.read == nil {
 		return p.tx.QueryState(ctx, p.query, p.args...)
 	}
@@ -98,12 +102,18 @@ func (tx *Tx) queryAfter(ctx context.Context, flush func() error, query string, 
 
 // ask is Query without sending the buffers.
 func (tx *Tx) ask(ctx context.Context, query string, args ...any) (*Rows, error) {
+	if err := tx.done(); err != nil {
+		return nil, err
+	}
 	rows, err := tx.session.Query(tx.queryContext(ctx), query, args...)
 	return rows, tx.check(err)
 }
 
 // first reads the first row of a query into dest, without sending the buffers.
 func (tx *Tx) first(ctx context.Context, dest []any, query string, args ...any) (found bool, err error) {
+	if err := tx.done(); err != nil {
+		return false, err
+	}
 	found, err = tx.session.First(tx.queryContext(ctx), dest, query, args...)
 	return found, tx.check(err)
 }

@@ -17,7 +17,7 @@ func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
 
 // read is Read; durable says that what it shows must be, since it may be reported outside of the process.
 func (s *Store) read(ctx context.Context, fn func(*Tx) error, durable bool) error {
-	if s.closed.Load() {
+	if s == nil || s.engine == nil || s.closed.Load() {
 		return ErrClosed
 	}
 	end, err := s.readers.Begin(ctx, s.quit)
@@ -42,7 +42,8 @@ func (s *Store) read(ctx context.Context, fn func(*Tx) error, durable bool) erro
 	} else {
 		defer s.giveBack(r, end)
 	}
-	tx := newReadTx(s, r, at)
+	tx := newReadTx(s, r, at).forFunction(new(Tx))
+	defer tx.end() // before the connection is given back
 	if durable && s.late != nil {
 		if _, err := tx.Tail(ctx); err == nil { // the snapshot begins with it
 			_ = s.late.Sync() // where the disk fails, it still can be read

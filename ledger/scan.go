@@ -94,7 +94,7 @@ func (tx *Tx) readAhead(ctx context.Context, what *Scan, yield func([]Scanned, e
 	if err != nil {
 		return false
 	}
-	defer names.end()
+	defer names.disconnect()
 	tail, err := names.Tail(ctx)
 	if err != nil || tail <= what.After {
 		return false
@@ -235,7 +235,7 @@ func (tx *Tx) ReadConcurrently(ctx context.Context, fn func(*Tx) error) (wait fu
 	go func() {
 		b, err := tx.store.openSnapshot(ctx)
 		if err == nil {
-			defer b.end()
+			defer b.disconnect()
 			err = fn(b)
 		}
 		done <- err
@@ -243,8 +243,8 @@ func (tx *Tx) ReadConcurrently(ctx context.Context, fn func(*Tx) error) (wait fu
 	return func() error { return <-done }
 }
 
-// openSnapshot begins a snapshot on a connection of its own; end it. It bypasses the reader pool, so a caller
-// that holds a reader already cannot deadlock.
+// openSnapshot begins a snapshot on a connection of its own; disconnect it. It bypasses the reader pool, so a
+// caller that holds a reader already cannot deadlock.
 func (s *Store) openSnapshot(ctx context.Context) (*Tx, error) {
 	r, err := s.engine.OpenReader(ctx)
 	if err != nil {
@@ -258,5 +258,5 @@ func (s *Store) openSnapshot(ctx context.Context) (*Tx, error) {
 	return newReadTx(s, session.New(r), at), nil
 }
 
-// end closes the connection of openSnapshot.
-func (tx *Tx) end() { _ = tx.session.Close() }
+// disconnect closes the connection of openSnapshot.
+func (tx *Tx) disconnect() { _ = tx.session.Close() }

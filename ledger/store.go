@@ -10,7 +10,7 @@ import (
 	"jobledger/ledger/internal/session"
 )
 
-// Store is an open ledger. It is safe for concurrent use; Close it when done.
+// Store is an open ledger. It is safe for concurrent use; Close it when done. A nil or zero Store is closed.
 type Store struct {
 	// Now is the clock, read once per transaction after the write lock is held; nil means time.Now, and with
 	// PostgreSQL the server's clock, since hosts differ. Set it before first use.
@@ -51,6 +51,10 @@ type Store struct {
 	noDeps   int64            // the tail at which deps had no row; 0: unknown. Only the commit loop uses it
 	tail     int64            // after the last transaction; only the commit loop uses it
 	bursts   bursts
+	group    []grouped // of the open transaction; this and the next three: only the commit loop uses them
+	at       int       // the place in group of the function that runs
+	peeking  *peek     // the short read that runs; nil: none
+	exited   bool      // the function that ran last has ended the goroutine of the commit loop
 	requests chan *request
 	readers  *session.Pool
 	late     engine.LateSyncer // nil: a commit is durable
@@ -112,6 +116,9 @@ func (s *Store) SchemaVersion() int { return s.info.SchemaVersion }
 // Write runs fn in a write transaction and returns when that is durable. Functions that wait at the same time
 // share one transaction; each has its own outcome, and one that fails undoes its own part only.
 //
+// A panic of fn undoes its part as an error does, and then Write panics with a [Panic] on the goroutine of
+// its caller. Where fn calls runtime.Goexit, as t.FailNow of a test does, that ends the caller's goroutine.
+//
 // fn must be short (no network, no child process, no user code), it may run more than once, and nothing that
 // it computed may be used unless Write returned nil. fn must not call what writes to this Store, as a Service
 // does: that call returns ErrNested. Errors: what fn returned; ErrBusy; ErrFull; ErrReplaced; ErrAltered;
@@ -121,6 +128,9 @@ func (s *Store) Write(ctx context.Context, fn func(*Tx) error) error {
 }
 
 func (s *Store) writeOrBurst(ctx context.Context, plan BurstPlan, fn func(*Tx) error) error {
+	if s == nil || s.engine == nil {
+		return ErrClosed
+	}
 	if s.info.ReadOnly != nil {
 		return s.info.ReadOnly
 	}
@@ -129,7 +139,7 @@ func (s *Store) writeOrBurst(ctx context.Context, plan BurstPlan, fn func(*Tx) e
 			return err
 		}
 	}
-	return s.write(ctx, plan, fn)
+	return rethrow(s.write(ctx, plan, fn))
 }
 
 // Written returns the pos of the last event as of the last Write that has returned, or a later one; 0: there
@@ -143,10 +153,13 @@ func (s *Store) SetComing(count func() int64) { s.coming.Store(&count) }
 // WriteRepair is Write also where the schema is altered: fn must put it right with Tx.RepairSchema before it
 // writes anything else.
 func (s *Store) WriteRepair(ctx context.Context, fn func(*Tx) error) error {
+	if s == nil || s.engine == nil {
+		return ErrClosed
+	}
 	if s.info.ReadOnly != nil {
 		return s.info.ReadOnly
 	}
-	err := s.write(ctx, nil, fn)
+	err := rethrow(s.write(ctx, nil, fn))
 	if err == nil && s.altered.Load() != nil {
 		err = s.checkAltered(ctx)
 	}
@@ -176,7 +189,7 @@ func (s *Store) Share() *Store {
 
 // Close waits for the transaction under way and closes the ledger. Requests that wait get ErrClosed.
 func (s *Store) Close() error {
-	if s.shares.Add(-1) >= 0 || s.closed.Swap(true) {
+	if s.engine == nil || s.shares.Add(-1) >= 0 || s.closed.Swap(true) {
 		return nil
 	}
 	close(s.quit)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"jobledger/ledger/event"
@@ -12,13 +13,21 @@ import (
 	"jobledger/ledger/internal/session"
 )
 
-// Tx is a transaction of a Store, or its snapshot when reading. It must not be used outside of the function
-// that it was given to.
+// Tx is a transaction of a Store, or its snapshot when reading, as one function sees it. When that function
+// has ended, what reads or writes with its Tx returns ErrTxDone, and so do the iterators that it has left.
 //
 // In the optimistic mode, writes are buffered and sent in bulk, before any read and at the end. A conflict
 // comes to light when its rows are sent; the Store then runs the functions again in the savepoint mode, one
 // by one, where each write is sent at once and a Put itself returns ErrConflict.
 type Tx struct {
+	*transaction
+	turn int64 // of the function that it was given to; 0: it is the Store's own
+}
+
+// transaction is what the functions of a group share.
+type transaction struct {
+	turns      atomic.Int64 // the turn of the function that runs; another one, when none does
+	running    *Tx          // of the function that runs
 	store      *Store
 	session    *session.Session
 	cache      *TxCache // nil: none
@@ -56,7 +65,8 @@ type buffer struct {
 }
 
 func newTx(s *Store, on *session.Session, at engine.Head) *Tx {
-	tx := &Tx{store: s, session: on, base: at.Tail, tail: at.Tail, tailAt: at.TailAt, clock: at.Now}
+	tx := ownTx(&transaction{store: s, session: on, base: at.Tail, tail: at.Tail, tailAt: at.TailAt,
+		clock: at.Now})
 	for _, a := range at.Prefetched {
 		if a.Query == anyDependency && len(a.Rows) == 1 {
 			n, _ := a.Rows[0][0].(int64)
@@ -65,6 +75,33 @@ func newTx(s *Store, on *session.Session, at engine.Head) *Tx {
 		}
 	}
 	return tx
+}
+
+// ownTx returns the Tx of the Store itself.
+func ownTx(t *transaction) *Tx {
+	t.running = &Tx{transaction: t}
+	return t.running
+}
+
+// forFunction makes one the Tx of a function that runs next, and returns it.
+func (tx *Tx) forFunction(one *Tx) *Tx {
+	*one = Tx{tx.transaction, tx.turns.Add(1)}
+	tx.running = one
+	return one
+}
+
+// end makes tx useless, and closes the rows that its function has left open.
+func (tx *Tx) end() {
+	tx.turns.Add(1)
+	tx.session.CloseRows(ErrTxDone)
+}
+
+// done returns ErrTxDone if the function that tx was given to has ended.
+func (tx *Tx) done() error {
+	if tx.turn != 0 && tx.turn != tx.turns.Load() {
+		return ErrTxDone
+	}
+	return nil
 }
 
 // newReadTx returns the Tx of a snapshot.
@@ -95,6 +132,9 @@ func (tx *Tx) At() time.Time { return event.FromMicros(max(tx.Now().UnixMicro(),
 
 // Tail returns the pos of the last event; 0 in an empty ledger.
 func (tx *Tx) Tail(context.Context) (int64, error) {
+	if err := tx.done(); err != nil {
+		return 0, err
+	}
 	if !tx.readOnly {
 		return tx.tail, nil
 	}
@@ -130,6 +170,9 @@ func (tx *Tx) Waited() time.Duration { return tx.fn.waited }
 // Put writes a row with stmt. In the savepoint mode it returns ErrConflict when a compare-and-swap does not
 // find the row as expected.
 func (tx *Tx) Put(stmt *BulkStmt, args ...any) error {
+	if err := tx.done(); err != nil {
+		return err
+	}
 	if tx.err != nil {
 		return tx.err
 	}
@@ -192,6 +235,9 @@ func (tx *Tx) addBuffer(b *buffer, first []any) {
 
 // Insert is Put for a new row of a table: a value for each of its columns, nil for null.
 func (tx *Tx) Insert(in *SparseInsert, values ...any) error {
+	if err := tx.done(); err != nil {
+		return err
+	}
 	stmt, args := in.Stmt(values, tx.values[:0])
 	tx.values = args
 	if !in.Ordered() || tx.err != nil || tx.readOnly || tx.savepoints {
@@ -232,6 +278,9 @@ func (tx *Tx) unbuffered(fn func(*engine.Session) error) error {
 
 // flush sends the buffers. A failure ends the transaction: it does not say whose row it was.
 func (tx *Tx) flush() error {
+	if err := tx.done(); err != nil {
+		return err
+	}
 	buffers := tx.buffers[:0]
 	for _, b := range tx.buffers {
 		if err := tx.send(b); err != nil {
@@ -250,6 +299,9 @@ func (tx *Tx) flush() error {
 
 // flushState is flush without the events.
 func (tx *Tx) flushState() error {
+	if err := tx.done(); err != nil {
+		return err
+	}
 	for _, b := range tx.buffers {
 		if b.ordered || b.rows == 0 {
 			continue
@@ -284,7 +336,7 @@ func (tx *Tx) send(b *buffer) error {
 
 // check notes an error after which the transaction cannot go on, such as one of rows that were sent before.
 func (tx *Tx) check(err error) error {
-	if err == nil || tx.readOnly {
+	if err == nil || tx.readOnly || errors.Is(err, ErrTxDone) {
 		return err
 	}
 	if errors.Is(err, engine.ErrRetry) || !tx.savepoints && tx.session.Aborted() {

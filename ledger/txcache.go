@@ -14,7 +14,7 @@ import (
 // In a snapshot Tx.Cache returns nil. A nil TxCache is empty and stores nothing. The commit loop alone uses a
 // TxCache, so it needs no lock.
 type TxCache struct {
-	tx         *Tx // the open transaction
+	tx         *transaction // the open one
 	value      CachedValue
 	covers     int64           // the pos of the last event that value includes
 	loaded     bool            // by the last transaction
@@ -118,7 +118,7 @@ func (c *TxCache) Prefetched(query string) *PendingQuery {
 	}
 	for _, a := range c.prefetched {
 		if a.Query == query {
-			return &PendingQuery{tx: c.tx, query: query, read: a.Read}
+			return &PendingQuery{tx: c.tx.running, query: query, read: a.Read}
 		}
 	}
 	return nil
@@ -146,7 +146,7 @@ func (c *TxCache) warmup(farAway bool) []WarmupQuery {
 
 // begin attaches the cache to the transaction that has just begun.
 func (c *TxCache) begin(tx *Tx) {
-	c.tx, tx.cache = tx, c
+	c.tx, tx.cache = tx.transaction, c
 }
 
 // committed notes that the value covers the events of a transaction that began at base and ended at tail,

@@ -61,7 +61,7 @@ func (s *Store) watch(topic engine.Topic) (woken <-chan struct{}, stop func()) {
 		w.chans = make(map[chan struct{}]engine.Topic)
 	}
 	w.chans[c] = topic
-	if w.quit == nil && !s.Exclusive && !s.closed.Load() {
+	if w.quit == nil && !s.Exclusive && s.engine != nil && !s.closed.Load() {
 		ctx, cancel := context.WithCancel(context.Background())
 		w.quit = cancel
 		w.done.Go(func() {

@@ -18,6 +18,9 @@ type Rows struct {
 	err     error
 	session *Session
 	closed  bool
+	ended   error // why they were closed by another than the caller
+
+	next, prev *Rows // of the session's that are open
 }
 
 // Values returns the current row. The values are int64, string, []byte (nil for an empty one) and nil. The
@@ -41,12 +44,16 @@ func (r *Rows) Close() error {
 		return nil
 	}
 	r.closed = true
+	r.session.forget(r)
 	clear(r.row)
 	return r.session.Check(r.rows.Close())
 }
 
 // Err returns the error that ended the rows early, if any.
 func (r *Rows) Err() error {
+	if r.ended != nil {
+		return r.ended
+	}
 	if errors.Is(r.err, io.EOF) {
 		return nil
 	}
@@ -57,6 +64,9 @@ func (r *Rows) Err() error {
 // any, to a type made of int64 or string, or to a sql.Scanner. Only []byte, any, a pointer and a sql.Scanner
 // take a NULL. The bytes of a sql.RawBytes are valid until the next call of Next.
 func (r *Rows) Scan(dest ...any) error {
+	if r.ended != nil {
+		return r.ended
+	}
 	if len(dest) != len(r.row) {
 		return fmt.Errorf("ledger: %d destinations for a row of %d columns", len(dest), len(r.row))
 	}

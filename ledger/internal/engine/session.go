@@ -15,6 +15,8 @@ type Session struct {
 	Pipelined bool          // pushed statements run while the client goes on
 	RoundTrip time.Duration // how long one took as the connection was opened; 0 without a server
 	Lost      error         // after which the database may have rolled the transaction back; nil: no such error
+
+	open *Rows // the last one that was begun and is not closed
 }
 
 // Connection is what an engine implements for its connections. Its methods return the errors of the driver;
@@ -73,7 +75,34 @@ func (s *Session) RowsOf(
 	if err != nil {
 		return nil, s.Check(err)
 	}
-	return &Rows{ctx: ctx, rows: rows, row: row, session: s}, nil
+	r := &Rows{ctx: ctx, rows: rows, row: row, session: s, prev: s.open}
+	if s.open != nil {
+		s.open.next = r
+	}
+	s.open = r
+	return r, nil
+}
+
+// forget takes r out of the rows that are open.
+func (s *Session) forget(r *Rows) {
+	if r.prev != nil {
+		r.prev.next = r.next
+	}
+	if r.next != nil {
+		r.next.prev = r.prev
+	} else {
+		s.open = r.prev
+	}
+	r.next, r.prev = nil, nil
+}
+
+// CloseRows closes the rows that are open. They return why to those who go on with them.
+func (s *Session) CloseRows(why error) {
+	for s.open != nil {
+		r := s.open
+		_ = r.Close()
+		r.ended = why
+	}
 }
 
 // Check is Explain, and notes in Lost an error after which the transaction may be gone: the statements after
