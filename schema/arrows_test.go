@@ -25,7 +25,7 @@ var stages = [][]string{
 	{"schema", "ledger/event", "ledger/failpoint", "ledger/proof", "commands/cron", "commands/worker/child",
 		"ledger/ownerfile", "commands/internal/usertx",
 		"cmd/jobledger/internal/outlet", "cmd/jobledger/internal/buildinfo", "cmd/jobledger/internal/terminal",
-		"cmd/jobledger/internal/systemd"}, // import nothing but that
+		"cmd/jobledger/internal/systemd", "cmd/jobledger/internal/oracletest"}, // import nothing but that
 	{"commands/worker/attemptlog",
 		"ledger/internal/engine", "ledger/internal/row", "ledger/prefetch", "ledger/segment",
 		"commands/internal/check"},

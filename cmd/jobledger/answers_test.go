@@ -1,0 +1,200 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/files"
+	"jobledger/cmd/jobledger/internal/oracletest"
+	"jobledger/commands"
+	"jobledger/commands/archive"
+	"jobledger/commands/load"
+	"jobledger/ledger/ledgertest"
+	"jobledger/ledger/proof"
+)
+
+// knownDifference is an answer that is not that of the oracle. The list may only shrink: one that does not
+// occur any more fails the test.
+type knownDifference struct {
+	question, surface, ledger string // patterns of path.Match
+	why                       string
+}
+
+// TestAnswersAreThoseOfTheExport asks three histories every question at many moments and about many windows:
+// the command line, the HTTP API and the Go API, of the ledger, of its copies by replay and by import, and of
+// what is left of it after archive. Each answer is the one that a naive fold of the exported lines gives; see
+// package oracletest.
+func TestAnswersAreThoseOfTheExport(t *testing.T) {
+	t.Parallel()
+	found := &differences{first: make(map[string]string), count: make(map[string]int)}
+	t.Run("histories", func(t *testing.T) {
+		for _, h := range histories {
+			t.Run(h.name, func(t *testing.T) {
+				t.Parallel()
+				compareAnswers(t, h.make(t), found)
+			})
+		}
+	})
+	found.check(t)
+}
+
+var histories = []struct {
+	name string
+	make func(*testing.T) *scenario
+}{{"night", nightHistory}, {"generated", generatedHistory}, {"keyframes", keyframedHistory}}
+
+// differences are answers that are not those of the oracle, by question, surface and ledger.
+type differences struct {
+	sync.Mutex
+	asked int
+	first map[string]string
+	count map[string]int
+}
+
+func (d *differences) add(question, surface, ledger, text string) {
+	d.Lock()
+	defer d.Unlock()
+	key := question + " | " + surface + " | " + ledger
+	if d.count[key]++; d.first[key] == "" {
+		d.first[key] = text
+	}
+}
+
+// check reports the differences that are not known, and those that are known and do not occur.
+func (d *differences) check(t *testing.T) {
+	t.Helper()
+	occurs := make([]bool, len(knownDifferences))
+	for _, key := range slices.Sorted(maps.Keys(d.count)) {
+		known := false
+		for i, k := range knownDifferences {
+			if ok, err := path.Match(k.question+" | "+k.surface+" | "+k.ledger, key); err != nil || ok {
+				check(t, err)
+				known, occurs[i] = true, true
+			}
+		}
+		if !known {
+			t.Errorf("%s: %d times, first\n%s", key, d.count[key], d.first[key])
+		}
+	}
+	for i, k := range knownDifferences {
+		if !occurs[i] {
+			t.Errorf("%s | %s | %s (%s) does not differ any more: remove it from the list", k.question, k.surface,
+				k.ledger, k.why)
+		}
+	}
+	t.Logf("%d answers compared", d.asked)
+}
+
+// compareAnswers asks the ledger of s and copies of it.
+func compareAnswers(t *testing.T, s *scenario, found *differences) {
+	code, export, messages := s.run(0, "export", "--format", "jsonl")
+	if code != 0 {
+		t.Fatalf("export: exit %d: %s", code, messages)
+	}
+	truth, err := oracletest.Read([]byte(export), s.Now)
+	check(t, err)
+	t.Logf("%d events", len(truth.Events))
+	m := momentsOf(truth)
+
+	ledger := newAsked(t, "ledger", s, "", truth, found)
+	ledger.compare("totals", "metrics", "/metrics", ledger.metrics(), truth.Totals(), "")
+	for _, q := range questionsAt(truth, "") {
+		ledger.ask(q)
+	}
+	for _, at := range m.moments {
+		for _, q := range questionsAt(truth, at) {
+			ledger.ask(q)
+		}
+	}
+	for _, w := range m.windows {
+		for _, q := range questionsWithin(w[0], w[1]) {
+			ledger.ask(q)
+		}
+	}
+
+	imported := newAsked(t, "import", importedCopy(t, s, export), "", truth, found)
+	for _, at := range ledgertest.Sample(m.moments, ledgertest.Size(2, 3, 30)) {
+		for _, q := range questionsAt(truth, at) {
+			imported.ask(q)
+		}
+	}
+	for _, w := range ledgertest.Sample(m.windows, ledgertest.Size(2, 3, 30)) {
+		for _, q := range questionsWithin(w[0], w[1]) {
+			imported.ask(q)
+		}
+	}
+
+	for i, at := range ledgertest.Sample(m.positions, ledgertest.Size(1, 2, 6)) {
+		file := filepath.Join(t.TempDir(), fmt.Sprint("replayed", i, ".db"))
+		if code, _, messages := s.run(0, "replay", "--as-of", at, "--into", file); code != 0 {
+			t.Fatalf("replay --as-of %s: exit %d: %s", at, code, messages)
+		}
+		of := *s.Scenario
+		of.Service = &commands.Service{Store: ledgertest.OpenAt(t, file)}
+		copied := &scenario{&of}
+		pos := truth.At(at)
+		then := truth.Until(pos.Pos, pos.At)
+		replayed := newAsked(t, "replay", copied, "", then, found)
+		for _, q := range questionsAt(then, "") {
+			replayed.ask(q)
+		}
+		for _, q := range questionsWithin("", "") {
+			if !strings.HasPrefix(q.path, "/events") { // of the copy itself
+				replayed.ask(q)
+			}
+		}
+	}
+
+	if big := len(truth.Events) > 2000; big && !ledgertest.Long() {
+		return // each answer of a command about what has left takes a copy of all of it
+	}
+	archived := importedCopy(t, s, export)
+	dir := filepath.Join(t.TempDir(), "archive")
+	archived.leaveBlocks(dir)
+	left := newAsked(t, "archive", archived, dir, truth, found)
+	for _, at := range ledgertest.Sample(m.moments, ledgertest.Size(1, 2, 30)) {
+		for _, q := range questionsAt(truth, at) {
+			left.ask(q)
+		}
+	}
+	for _, w := range ledgertest.Sample(m.windows, ledgertest.Size(1, 2, 30)) {
+		for _, q := range questionsWithin(w[0], w[1]) {
+			left.ask(q)
+		}
+	}
+}
+
+// importedCopy imports what export wrote of s into a ledger of its own.
+func importedCopy(t *testing.T, s *scenario, export string) *scenario {
+	t.Helper()
+	copied := newScenario(t)
+	copied.Now = s.Now
+	lines := files.Lines(io.NewSectionReader(strings.NewReader(export), 0, int64(len(export))))
+	_, err := load.Import(t.Context(), copied.Service, "cli:test", "export.jsonl", lines, nil)
+	check(t, err)
+	return copied
+}
+
+// leaveBlocks archives what is older than an hour in the folder dir, block by block, and removes it.
+func (s *scenario) leaveBlocks(dir string) {
+	s.T.Helper()
+	const old = 20 * time.Minute
+	options := archive.Options{Dir: dir, Actor: "cli:test", OlderThan: old, Most: 4 * proof.BlockSize}
+	due, err := archive.Due(s.T.Context(), s.Store, old)
+	check(s.T, err)
+	for hi := int64(proof.BlockSize); hi <= due.Hi; hi += options.Most {
+		_, err = archive.Close(s.T.Context(), s.Service, hi, options)
+		check(s.T, err)
+	}
+	m := archive.Removal{Service: s.Service, Dir: dir, Actor: "cli:test", OlderThan: old}
+	_, err = m.All(s.T.Context(), nil)
+	check(s.T, err)
+}
