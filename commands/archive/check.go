@@ -16,6 +16,9 @@ import (
 	"jobledger/projection"
 )
 
+// indexError means that the index of a file which is whole was wrong.
+type indexError struct{ error }
+
 // State says how the file of a segment is.
 type State string
 
@@ -74,7 +77,8 @@ func ListIn(ctx context.Context, tx *ledger.Tx, dir string) (files []File, err e
 // Check reads the file of each segment of the ledger and calls fn with what it found, in order, until fn
 // fails. It compares every line with the hash tree, every file with the SHA-256 that the ledger names, the
 // events of each job with each other, each file with the one before it, where what had not ended must be
-// carried in, and with the events that are still in the ledger.
+// carried in, and with the events that are still in the ledger. It compares the index of each file with the
+// file, and replaces one that is wrong.
 func Check(ctx context.Context, store *ledger.Store, dir string, fn func(File) error) error {
 	files, err := List(ctx, store, dir)
 	if err != nil {
@@ -85,15 +89,19 @@ func Check(ctx context.Context, store *ledger.Store, dir string, fn func(File) e
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		whole := false // the file itself, if its index was wrong
 		if f.State != Missing {
 			err := c.file(ctx, &f)
-			if errors.Is(err, segment.ErrDamaged) {
+			switch wrong, ok := errors.AsType[*indexError](err); {
+			case ok:
+				f.State, f.Detail, whole = Damaged, wrong.Error(), true
+			case errors.Is(err, segment.ErrDamaged):
 				f.State, f.Detail = Damaged, err.Error()
-			} else if err != nil {
+			case err != nil:
 				return err
 			}
 		}
-		if f.State != Present {
+		if f.State != Present && !whole {
 			c.whole, c.before = false, nil
 		}
 		if err := fn(f); err != nil {
@@ -113,7 +121,7 @@ type checker struct {
 
 // file checks one file.
 func (c *checker) file(ctx context.Context, f *File) error {
-	facts, _, err := segment.CheckFile(f.Path, f.Range())
+	facts, index, err := segment.CheckFile(f.Path, f.Range())
 	if err != nil {
 		return err
 	}
@@ -139,7 +147,13 @@ func (c *checker) file(ctx context.Context, f *File) error {
 	if c.before = after; err == nil {
 		err = c.compareLive(ctx, f)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	if err := segment.CheckIndex(f.Path, index); err != nil {
+		return &indexError{err}
+	}
+	return nil
 }
 
 // compareLive compares the events of a file that are still in the ledger with it. Where others of their block

@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"jobledger/commands"
 	"jobledger/ledger"
@@ -18,6 +19,7 @@ import (
 	"jobledger/ledger/proof"
 	"jobledger/ledger/segment"
 	"jobledger/ledger/tree"
+	"jobledger/projection/past"
 )
 
 // ErrMissing means that the file of a segment is not there.
@@ -31,17 +33,46 @@ const fullID = 26
 // job. These are compared with the blocks of the ledger; where earlier events are carried in, the whole file
 // is compared with its SHA-256. Errors: commands.ErrNoJob; commands.ErrConflict if several jobs begin like
 // that; ErrMissing if a file is not there that may have it; segment.ErrDamaged.
+//
+// What an index does not have is believed only after the index was made again from its file, which a process
+// does once: see checkedIndexes.
 func History(ctx context.Context, store *ledger.Store, dir, prefix string) ([]event.Event, File, error) {
 	files, err := List(ctx, store, dir)
 	if err != nil {
 		return nil, File{}, err
 	}
+	prefix = strings.ToUpper(prefix)
+	events, newest, err := history(ctx, store, files, prefix, (*File).index)
+	goesOn := err == nil && !ended(events) && newest.Hi < files[len(files)-1].Hi // the next file has it
+	if goesOn || errors.Is(err, commands.ErrNoJob) {
+		may, mayErr := mayHaveLeft(ctx, store, prefix)
+		if mayErr != nil {
+			return nil, File{}, mayErr
+		}
+		if may {
+			return history(ctx, store, files, prefix, (*File).checkedIndex)
+		}
+	}
+	return events, newest, err
+}
+
+// mayHaveLeft reports whether a job whose id is, or begins with, prefix may have left the ledger.
+func mayHaveLeft(ctx context.Context, store *ledger.Store, prefix string) (may bool, err error) {
+	err = store.Read(ctx, func(tx *ledger.Tx) error {
+		may, err = past.MayHaveLeft(ctx, tx, event.JobID(prefix))
+		return err
+	})
+	return may, err
+}
+
+// history is History by the indexes that indexOf returns.
+func history(ctx context.Context, store *ledger.Store, files []File, prefix string,
+	indexOf func(*File) (*segment.Index, error)) ([]event.Event, File, error) {
 	var id event.JobID
 	var newest File
 	var index *segment.Index
-	prefix = strings.ToUpper(prefix)
 	for _, f := range slices.Backward(files) {
-		x, err := f.index()
+		x, err := indexOf(&f)
 		if err != nil {
 			return nil, f, err
 		}
@@ -84,15 +115,68 @@ func Ends(store *ledger.Store, dir string) func(context.Context, event.JobID) (e
 	}
 }
 
-// index returns the index of f.
+// index returns the index of f, as it is next to the file.
 func (f *File) index() (*segment.Index, error) {
+	return f.indexBy(func(sum [32]byte) (*segment.Index, error) {
+		return segment.LoadIndex(f.Path, f.Range(), sum)
+	})
+}
+
+// checkedIndexes are the indexes that this process has made from their files, which takes some 5 µs an event:
+// by the SHA-256 of the file, the one of the index. So each file is read once. An index that is not the one
+// next to the file is kept itself; archive check replaces that.
+var checkedIndexes struct {
+	sync.Mutex
+	by map[[32]byte]checkedIndex
+}
+
+type checkedIndex struct {
+	sum  [32]byte
+	kept *segment.Index // nil: it is next to the file
+}
+
+// checkedIndex returns the index of f as the file itself has it.
+func (f *File) checkedIndex() (*segment.Index, error) {
+	return f.indexBy(func(sum [32]byte) (*segment.Index, error) {
+		checkedIndexes.Lock()
+		defer checkedIndexes.Unlock()
+		known, ok := checkedIndexes.by[sum]
+		if ok && known.kept != nil {
+			return known.kept, nil
+		}
+		there, err := os.ReadFile(segment.IndexName(f.Path))
+		if err == nil && ok && sha256.Sum256(there) == known.sum {
+			return segment.ParseIndex(there)
+		}
+		facts, x, err := segment.CheckFile(f.Path, f.Range())
+		if err != nil {
+			return nil, err
+		}
+		if facts.SHA256 != sum {
+			return nil, fmt.Errorf("%w: %s has the SHA-256 %x, and the ledger names %s", segment.ErrDamaged, f.Path,
+				facts.SHA256, f.SHA256)
+		}
+		known = checkedIndex{sum: sha256.Sum256(x.Encode(nil))}
+		if sha256.Sum256(there) != known.sum {
+			known.kept = x
+		}
+		if checkedIndexes.by == nil {
+			checkedIndexes.by = make(map[[32]byte]checkedIndex)
+		}
+		checkedIndexes.by[sum] = known
+		return x, nil
+	})
+}
+
+// indexBy returns what load does for the SHA-256 of f.
+func (f *File) indexBy(load func(sum [32]byte) (*segment.Index, error)) (*segment.Index, error) {
 	var sum [32]byte
 	if n, err := hex.Decode(sum[:], []byte(f.SHA256)); err != nil || n != len(sum) {
 		return nil, fmt.Errorf("%w: the ledger names no SHA-256 of %s", segment.ErrDamaged, f.Path)
 	}
 	x, err := (*segment.Index)(nil), error(fs.ErrNotExist)
 	if f.State != Missing {
-		x, err = segment.LoadIndex(f.Path, f.Range(), sum)
+		x, err = load(sum)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: the events %d to %d, from %s to %s, are in %s", ErrMissing, f.Lo+1, f.Hi,

@@ -2,6 +2,7 @@ package segment
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -155,7 +156,8 @@ func IndexName(path string) string { return strings.TrimSuffix(path, ".jsonl.gz"
 
 // LoadIndex returns the index of the segment file at path, which has this SHA-256. If there is none, or it is
 // not of this file, it is made again, which reads the whole file. An error of writing it is no error: the
-// archive may be a disk that cannot be written to.
+// archive may be a disk that cannot be written to. An index that is there is believed: that it says where the
+// events of the file are, only [CheckIndex] shows.
 func LoadIndex(path string, r Range, sum [32]byte) (*Index, error) {
 	text, err := os.ReadFile(IndexName(path))
 	if err == nil {
@@ -173,6 +175,28 @@ func LoadIndex(path string, r Range, sum [32]byte) (*Index, error) {
 	}
 	_ = writeIndex(path, x)
 	return x, nil
+}
+
+// CheckIndex compares the index next to the segment file at path with x, which [CheckFile] made of the file
+// itself. If it says something else, or cannot be read, it is replaced, and the error wraps ErrDamaged. If
+// there is none, it is written, which is no error: see [LoadIndex].
+func CheckIndex(path string, x *Index) error {
+	text, err := os.ReadFile(IndexName(path))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		_ = writeIndex(path, x)
+		return nil
+	case err == nil && bytes.Equal(text, x.Encode(nil)):
+		return nil
+	case err == nil:
+		err = fmt.Errorf("%w: %s does not say where the events of the file are", ErrDamaged, IndexName(path))
+	default:
+		err = fmt.Errorf("%w: the index cannot be read: %w", ErrDamaged, err)
+	}
+	if writeErr := writeIndex(path, x); writeErr != nil {
+		return fmt.Errorf("%w; it cannot be replaced: %w", err, writeErr)
+	}
+	return fmt.Errorf("%w; it was made again", err)
 }
 
 // writeIndex writes the index of the file at path next to it. It can be made again, but not half of it may be
