@@ -295,9 +295,10 @@ const (
 	waitTimesSQL = stepsSQL + `, waits AS (SELECT i, wait / 1e6 AS s, row_number() OVER (PARTITION BY i ORDER BY
 		wait) - 1 AS n, count(*) OVER (PARTITION BY i) AS whole FROM named JOIN waited w ON queue = $name AND w.us
 		>= since AND w.us < until) SELECT time AS TIME, '‹number ' || (SELECT s FROM waits w WHERE w.i = named.i
-		AND n = whole * 99 / 100) || '›' AS P99, '‹number ' || (SELECT s FROM waits w WHERE w.i = named.i AND n =
-		whole * 90 / 100) || '›' AS P90, '‹number ' || (SELECT s FROM waits w WHERE w.i = named.i
-		AND n = whole / 2) || '›'
+		AND n = (whole * 99 + 99) / 100 - 1) || '›' AS P99, '‹number ' || (SELECT s FROM waits w WHERE w.i =
+		named.i AND n = (whole * 90 + 99) / 100 - 1) || '›' AS P90, '‹number ' || (SELECT s FROM waits w
+		WHERE w.i = named.i
+		AND n = (whole * 50 + 99) / 100 - 1) || '›'
 		AS P50 FROM named`
 	endedSQL = stepsSQL + `SELECT time AS TIME, count(*) FILTER (WHERE outcome = 'succeeded') AS SUCCEEDED,
 		count(*) FILTER (WHERE outcome = 'failed') AS FAILED, count(*) FILTER (WHERE outcome = 'reclaimed') AS
@@ -305,8 +306,9 @@ const (
 	runTimesSQL = stepsSQL + `, runs AS (SELECT i, (end_us - us) / 1e6 AS s, row_number() OVER (PARTITION BY i
 		ORDER BY end_us - us) - 1 AS n, count(*) OVER (PARTITION BY i) AS whole FROM named JOIN claims ON queue =
 		$name AND end_us >= since AND end_us < until) SELECT time AS TIME, '‹number ' || coalesce((SELECT s FROM
-		runs r WHERE r.i = named.i AND n = whole * 99 / 100), 0) || '›' AS P99, '‹number ' || coalesce((SELECT s
-		FROM runs r WHERE r.i = named.i AND n = whole / 2), 0) || '›' AS P50 FROM named`
+		runs r WHERE r.i = named.i AND n = (whole * 99 + 99) / 100 - 1), 0) || '›' AS P99, '‹number ' ||
+		coalesce((SELECT s FROM runs r WHERE r.i = named.i AND n = (whole * 50 + 99) / 100 - 1), 0) ||
+		'›' AS P50 FROM named`
 	eventsSQL = `SELECT pos AS Pos, '‹millis ' || at || '›' AS Time, coalesce(job, '') AS Job, actor AS By FROM
 		past `
 )
@@ -423,8 +425,9 @@ var shownTables = []shownTable{
 		('queued', 'claimed', 'running') GROUP BY i, queue), waits AS (SELECT i, queue, wait, row_number() OVER
 		(PARTITION BY i, queue ORDER BY wait) - 1 AS n, count(*) OVER (PARTITION BY i, queue) AS whole FROM micros m
 		JOIN waited w ON w.us <= m.us AND w.us > m.us - 3600000000), p99 AS (SELECT i, queue, '‹short ' || wait ||
-		'›' AS p99 FROM waits WHERE n = whole * 99 / 100), names AS (SELECT queue FROM depth UNION SELECT queue FROM
-		p99) SELECT queue AS QUEUE, coalesce((SELECT queued FROM depth d WHERE d.queue = n.queue AND i = 0), 0) ||
+		'›' AS p99 FROM waits WHERE n = (whole * 99 + 99) / 100 - 1), names AS (SELECT queue FROM depth UNION SELECT
+		queue FROM p99) SELECT queue AS QUEUE, coalesce((SELECT queued FROM depth d WHERE d.queue =
+		n.queue AND i = 0), 0) ||
 		' → ' || coalesce((SELECT queued FROM depth d WHERE d.queue = n.queue AND i = 1), 0) AS QUEUED,
 		coalesce((SELECT held FROM depth d WHERE d.queue = n.queue AND i = 0), 0) || ' → ' || coalesce((SELECT held
 		FROM depth d WHERE d.queue = n.queue AND i = 1), 0) AS HELD, coalesce((SELECT p99 FROM p99 p WHERE p.queue =

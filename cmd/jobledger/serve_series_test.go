@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/web/history"
+	"jobledger/projection/query"
 )
 
 // Series are of the metrics and in the step that are asked for; all of them, in 120 steps, otherwise.
@@ -25,9 +25,9 @@ func TestSeriesByMetricAndStep(t *testing.T) {
 	}
 	window := "/api/v1/series?queue=mail&from=" + from.Format(time.RFC3339) + "&to=" +
 		from.Add(time.Hour).Format(time.RFC3339)
-	read := func(query string) (series map[string]json.RawMessage) {
+	read := func(more string) (series map[string]json.RawMessage) {
 		t.Helper()
-		check(t, json.Unmarshal([]byte(get(window+query)), &series))
+		check(t, json.Unmarshal([]byte(get(window+more)), &series))
 		return series
 	}
 	sum := func(values json.RawMessage) (n int64, points int) {
@@ -41,10 +41,10 @@ func TestSeriesByMetricAndStep(t *testing.T) {
 	}
 	all := read("")
 	total, points := sum(all["succeeded"])
-	if len(all) != len(history.Metrics)+2 || points != 120 || string(all["step"]) != "30" || total != 2 {
+	if len(all) != len(query.Metrics)+2 || points != 120 || string(all["step"]) != "30" || total != 2 {
 		t.Fatalf("all of them: %d, %d points of %s", len(all), points, all["step"])
 	}
-	for _, name := range history.Metrics {
+	for _, name := range query.Metrics {
 		if all[name] == nil {
 			t.Errorf("there is no %s", name)
 		}
@@ -56,17 +56,17 @@ func TestSeriesByMetricAndStep(t *testing.T) {
 			t.Errorf("step %s: %d of %d in %d points, want %d; %d fields", step, got, total, points, want, len(some))
 		}
 	}
-	for query, says := range map[string][]string{"metric=speed": append(slices.Clone(history.Metrics), "speed"),
+	for asked, says := range map[string][]string{"metric=speed": append(slices.Clone(query.Metrics), "speed"),
 		"step=0s": {"step"}, "step=fast": {"step"},
 		"from=2025-12-01T00:00Z&to=2025-12-15T00:00Z&step=1s": {"at least 2m1s"}} {
-		status, _, text := fetch("/api/v1/series?" + query)
-		if field := fmt.Sprintf("%q:%q", "field", strings.SplitN(query, "=", 2)[0]); status != 400 ||
+		status, _, text := fetch("/api/v1/series?" + asked)
+		if field := fmt.Sprintf("%q:%q", "field", strings.SplitN(asked, "=", 2)[0]); status != 400 ||
 			!strings.Contains(text, field) && !strings.Contains(text, `"field":"step"`) {
-			t.Errorf("%s: %d %s", query, status, text)
+			t.Errorf("%s: %d %s", asked, status, text)
 		}
 		for _, word := range says {
 			if !strings.Contains(text, word) {
-				t.Errorf("%s does not say %s: %s", query, word, text)
+				t.Errorf("%s does not say %s: %s", asked, word, text)
 			}
 		}
 	}

@@ -1,5 +1,9 @@
 // Package follow adds up what events say, as a reader goes along them from [projection.OpenEvents] or the
 // first event: [Claims], the queues of jobs ([QueuesOf]) and how many jobs are in each state ([Tally]).
+// [Transitions] goes along what matters for waits and depths, from any position. [Ready] is the rule for
+// since when a job was ready.
+//
+// Held by TestReady and TestTransitionsEqualEvents here, and by TestFedEventByEventEqualsTheFold of web/view.
 package follow
 
 import (

@@ -40,23 +40,7 @@ func (p *Program) MomentFlag(c *Context, name string, tx *ledger.Tx) (m projecti
 func (p *Program) MomentAt(ctx context.Context, name string, tx *ledger.Tx, w timespec.When) (
 	m projection.Moment,
 	err error) {
-	if w.Time.After(p.Now()) {
-		return m, Usagef("--%s: %s is yet to come", name, render.Time(p.Local(w.Time)))
-	}
-	if !w.ByPos {
-		return projection.AtTime(ctx, tx, w.Time)
-	}
-	tail, err := tx.Tail(ctx)
-	if err != nil {
-		return m, err
-	}
-	if w.Pos > tail {
-		return m, Usagef("--%s: the ledger ends at pos:%d", name, tail)
-	}
-	if m, err = projection.AtPos(ctx, tx, w.Pos); err == nil && w.Time.After(m.At) {
-		m.At = w.Time // nothing happened from then on
-	}
-	return m, err
+	return w.Moment(ctx, tx, FieldOf(name), p.Now())
 }
 
 // At returns a copy of p whose clock is stopped at m, so that ages and lateness are printed as of then.

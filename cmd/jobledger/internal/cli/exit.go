@@ -17,6 +17,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/segment"
 	"jobledger/projection"
+	"jobledger/projection/query"
 )
 
 // Exit codes, the same for every command. Scripts branch on them, so a number never changes its meaning;
@@ -225,6 +226,9 @@ func Explain(err error) (code int, message, hint string) {
 	}
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code, err.Error(), e.Hint
+	}
+	if in, ok := errors.AsType[*query.InputError](err); ok {
+		return ExitUsage, "--" + flagOf(in.Field) + ": " + in.Reason, in.Hint
 	}
 	if p, ok := errors.AsType[*wire.Problem](err); ok { // of a server
 		switch {

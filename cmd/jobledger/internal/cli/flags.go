@@ -13,6 +13,8 @@ import (
 
 	"jobledger/cmd/jobledger/internal/timespec"
 
+	"jobledger/projection/query"
+
 	urfave "github.com/urfave/cli/v2"
 )
 
@@ -110,10 +112,7 @@ func (p *Program) FromTo(c *Context) (from, to *timespec.When, err error) {
 	} else if given {
 		to = &w
 	}
-	if from != nil && to != nil && from.ByPos == to.ByPos && (from.Pos > to.Pos || from.Time.After(to.Time)) {
-		return nil, nil, Usagef("--from is later than --to")
-	}
-	return from, to, nil
+	return from, to, query.Window{From: from, To: to}.Check()
 }
 
 // missingFlag is the error for a required flag that is neither on the line nor in the environment.

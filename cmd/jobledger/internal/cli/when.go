@@ -1,16 +1,36 @@
 package cli
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/timespec"
+	"jobledger/projection/query"
 )
+
+// FieldOf is the field of a question that a flag stands for, and the parameter over HTTP.
+func FieldOf(flag string) string {
+	if flag == "as-of" {
+		return "at"
+	}
+	return strings.ReplaceAll(flag, "-", "_")
+}
+
+// flagOf is the flag for a field.
+func flagOf(field string) string {
+	if field == "at" {
+		return "as-of"
+	}
+	return strings.ReplaceAll(field, "_", "-")
+}
 
 // ParseWhen reads the value of a flag as [timespec.ParseWhen] does.
 func ParseWhen(flag, s string, now time.Time) (timespec.When, error) {
 	w, err := timespec.ParseWhen(s, now)
 	if err != nil {
-		return w, WithHint(Usagef("--%s: %q %w", flag, s, err), "%s", timespec.WhenForms)
+		return w, &query.InputError{Field: FieldOf(flag), Reason: fmt.Sprintf("%q %s", s, err),
+			Hint: timespec.WhenForms}
 	}
 	return w, nil
 }

@@ -1,12 +1,17 @@
 package incident
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/ledger"
+	"jobledger/projection"
+	"jobledger/projection/query"
 )
 
 // The size of the chart and the margins for its labels, in pixels.
@@ -18,11 +23,59 @@ const (
 	chartInk, chartGrid     = "#374151", "#e5e7eb"
 )
 
+// maxPoints bounds the points of a Depth. A long window has one every few minutes.
+const maxPoints = 720
+
+// Depth is how many jobs were queued and how many were held, at regular times.
+type Depth struct {
+	From, To time.Time
+	Step     time.Duration    // between two points: a whole number of minutes
+	Points   []query.DepthRow // of all queues, at From, From+Step and so on; at least two
+	Peaks    []query.Peak     // within the window
+}
+
+// readDepth reads the depth of all queues from the minute in which w began to end.
+func readDepth(ctx context.Context, tx *ledger.Tx, w export.Window, end time.Time) (*Depth, error) {
+	d := &Depth{From: w.From.UTC().Truncate(time.Minute), To: end, Step: time.Minute}
+	for d.To.Sub(d.From)/d.Step > maxPoints {
+		d.Step += time.Minute
+	}
+	moments := []time.Time{d.From}
+	for at := d.From.Add(d.Step); !at.After(d.To); at = at.Add(d.Step) {
+		moments = append(moments, at)
+	}
+	before, err := tx.PosAt(ctx, d.From.Add(-time.Microsecond)) // the first point may be before w
+	if err != nil {
+		return nil, err
+	}
+	var s query.Span
+	if s.From, err = projection.AtPos(ctx, tx, min(before, w.After)); err != nil {
+		return nil, err
+	}
+	if s.To, err = projection.AtPos(ctx, tx, w.Until); err != nil {
+		return nil, err
+	}
+	if d.Points, err = (query.Depth{Span: s, Moments: moments, Merged: true}).Read(ctx, tx); err != nil {
+		return nil, err
+	}
+	if len(d.Points) == 1 { // a line needs two
+		d.Points = append(d.Points, d.Points[0])
+	}
+	if s.From, err = projection.AtPos(ctx, tx, w.After); err != nil {
+		return nil, err
+	}
+	if s.From.At.Before(w.From) {
+		s.From.At = w.From
+	}
+	d.Peaks, err = query.Peaks{Span: s}.Read(ctx, tx)
+	return d, err
+}
+
 // WriteSVG draws d as a chart with two lines on one scale.
 func (d *Depth) WriteSVG(out io.Writer) error {
 	top := int64(1)
 	for _, p := range d.Points {
-		top = max(top, p.Queued, p.Held)
+		top = max(top, p.Queued(), p.Held)
 	}
 	top = niceTop(top)
 	inner, tall := float64(chartWidth-chartLeft-chartRight), float64(chartHeight-chartTop-chartBottom)
@@ -47,10 +100,10 @@ func (d *Depth) WriteSVG(out io.Writer) error {
 	}
 	for i, line := range []struct {
 		name, color string
-		of          func(DepthPoint) int64
+		of          func(query.DepthRow) int64
 	}{
-		{"queued", queuedColor, func(p DepthPoint) int64 { return p.Queued }},
-		{"claimed or running", heldColor, func(p DepthPoint) int64 { return p.Held }},
+		{"queued", queuedColor, query.DepthRow.Queued},
+		{"claimed or running", heldColor, func(p query.DepthRow) int64 { return p.Held }},
 	} {
 		fmt.Fprintf(&b, `<text x="%d" y="18" fill="%s">%s</text>`+"\n", chartLeft+90*i, line.color, line.name)
 		fmt.Fprintf(&b, `<polyline fill="none" stroke="%s" stroke-width="1.5" points="`, line.color)

@@ -2,8 +2,10 @@ package incident
 
 import (
 	"encoding/xml"
+	"maps"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,8 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
+	"jobledger/projection/follow"
+	"jobledger/projection/query"
 )
 
 // badNight returns a ledger with the history of testdata/history/bad-night.jsonl.
@@ -125,24 +129,103 @@ func TestInvestigateFromTheMiddle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := newDepth(w.From, w.To)
-		all := export.Window{Until: w.Until}
-		err = export.EachEvent(t.Context(), store, all, nil, func(e event.Event, queue string) error {
-			want.add(e, queue, e.Pos > w.After)
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		want.finish()
-		if !reflect.DeepEqual(r.Depth.Points, want.Points) || !reflect.DeepEqual(r.Depth.Peaks, want.Peaks) {
-			t.Errorf("events %d to %d: depth %+v, want %+v", w.After+1, w.Until, r.Depth, want)
+		points, peaks := depthOf(t, store, w, r.Depth.From, r.Depth.Step)
+		if !reflect.DeepEqual(r.Depth.Points, points) || !reflect.DeepEqual(r.Depth.Peaks, peaks) {
+			t.Errorf("events %d to %d: depth %+v, want %+v and %+v", w.After+1, w.Until, r.Depth, points, peaks)
 		}
 		v := r.Verified
 		if len(v.Findings) > 0 || v.Since != w.After || v.Until != w.Until || v.Events != r.Events {
 			t.Errorf("events %d to %d: verified %+v", w.After+1, w.Until, v)
 		}
 	}
+}
+
+// depthOf counts the depth event by event from the first one on: the points from first on, and the peaks of
+// w.
+func depthOf(t *testing.T, store *ledger.Store, w export.Window, first time.Time, step time.Duration) (
+	points []query.DepthRow, peaks []query.Peak) {
+	t.Helper()
+	type open struct {
+		queue string
+		state event.State
+		due   int64
+	}
+	jobs := make(map[int64]open)
+	peakOf := make(map[string]*query.Peak)
+	mark := func(queue string, at time.Time) {
+		p := query.Peak{Queue: queue}
+		for _, j := range jobs {
+			if j.queue == queue && j.state == event.Queued {
+				p.Queued++
+			}
+			if j.queue == queue && j.state.Held() {
+				p.Held++
+			}
+		}
+		if peakOf[queue] == nil {
+			peakOf[queue] = &query.Peak{Queue: queue}
+		}
+		if was := peakOf[queue]; p.Queued > was.Queued {
+			was.Queued, was.QueuedAt = p.Queued, at
+		}
+		if was := peakOf[queue]; p.Held > was.Held {
+			was.Held, was.HeldAt = p.Held, at
+		}
+	}
+	point := func(at time.Time) {
+		row := query.DepthRow{At: at}
+		for _, j := range jobs {
+			switch {
+			case j.state.Held():
+				row.Held++
+			case j.state == event.Queued && j.due > event.Micros(at):
+				row.Later++
+			case j.state == event.Queued:
+				row.Ready++
+			}
+		}
+		points = append(points, row)
+	}
+	all := export.Window{Until: w.Until}
+	next, begun := first, w.After == 0
+	err := export.EachEvent(t.Context(), store, all, nil, func(e event.Event, queue string) error {
+		for ; next.Before(e.At) && !next.After(w.To); next = next.Add(step) {
+			point(next)
+		}
+		if e.Pos > w.After && !begun {
+			begun = true
+			for _, j := range jobs {
+				mark(j.queue, w.From)
+			}
+		}
+		if e.Seq > 0 {
+			j := jobs[e.N]
+			j.queue, j.state = queue, e.To
+			if due := follow.DueOf(e); due > 0 {
+				j.due = due
+			}
+			jobs[e.N] = j
+			if e.Pos > w.After {
+				mark(queue, e.At)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ; !next.After(w.To); next = next.Add(step) {
+		point(next)
+	}
+	if len(points) == 1 {
+		points = append(points, points[0])
+	}
+	for _, name := range slices.Sorted(maps.Keys(peakOf)) {
+		if p := peakOf[name]; p.Queued+p.Held > 0 {
+			peaks = append(peaks, *p)
+		}
+	}
+	return points, peaks
 }
 
 func TestReportQuotesText(t *testing.T) {

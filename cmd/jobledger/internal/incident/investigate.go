@@ -38,25 +38,12 @@ func Investigate(ctx context.Context, store *ledger.Store, w export.Window, now 
 		end = now
 	}
 	in := investigation{
-		Report: &Report{Ledger: store.LedgerPath(), Window: w, Depth: newDepth(w.From, end)},
+		Report: &Report{Ledger: store.LedgerPath(), Window: w},
 		recent: make(map[string]*Entry), silent: make(map[event.Worker]*LostWorker),
 		failures: make(map[string]*FailureGroup),
 	}
-	walked := export.Window{Until: w.Until}
-	err := store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		walked.After, err = tx.PosAt(ctx, in.Depth.From.Add(-time.Microsecond)) // its first point may be before w
-		walked.After = min(walked.After, w.After)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	err = export.EachEvent(ctx, store, walked, in.Depth.seed, func(e event.Event, queue string) error {
-		within := e.Pos > w.After
-		in.Depth.add(e, queue, within)
-		if within {
-			in.add(e, queue)
-		}
+	err := export.EachEvent(ctx, store, w, nil, func(e event.Event, queue string) error {
+		in.add(e, queue)
 		return nil
 	})
 	if err != nil {
@@ -64,6 +51,9 @@ func Investigate(ctx context.Context, store *ledger.Store, w export.Window, now 
 	}
 	in.finish()
 	err = store.Read(ctx, func(tx *ledger.Tx) (err error) {
+		if in.Depth, err = readDepth(ctx, tx, w, end); err != nil {
+			return err
+		}
 		if err := in.findSilent(ctx, tx, end); err != nil {
 			return err
 		}
@@ -112,7 +102,6 @@ func (in *investigation) findPaused(ctx context.Context, tx *ledger.Tx) error {
 
 // finish fills the fields that depend on all events.
 func (in *investigation) finish() {
-	in.Depth.finish()
 	for _, e := range in.Timeline {
 		e.Text = e.text(e.Count)
 	}

@@ -5,8 +5,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -243,9 +241,9 @@ func (r *Report) operators(w *markdown) {
 func (r *Report) depth(w *markdown) {
 	w.line("\n## Queue depth\n\n![jobs by minute](depth.svg)\n")
 	w.table("queue", "most queued", "at", "most claimed or running", "at")
-	for _, name := range slices.Sorted(maps.Keys(r.Depth.Peaks)) {
-		p := r.Depth.Peaks[name]
-		w.row(quote(name), fmt.Sprint(p.Queued), formatTime(p.QueuedAt), fmt.Sprint(p.Held), formatTime(p.HeldAt))
+	for _, p := range r.Depth.Peaks {
+		w.row(quote(p.Queue), fmt.Sprint(p.Queued), formatTime(p.QueuedAt), fmt.Sprint(p.Held),
+			formatTime(p.HeldAt))
 	}
 }
 

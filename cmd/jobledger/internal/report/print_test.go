@@ -85,7 +85,7 @@ func TestRowJSONHasNullWhereNothingIsKnown(t *testing.T) {
 		want string
 	}{
 		{Failure{Count: 2}, `{"code":null,"count":2,"jobs":0,"first":null,"last":null}`},
-		{QueueWait{"mail", 3, 500 * time.Millisecond, time.Second, time.Minute},
+		{QueueWait{Queue: "mail", Claims: 3, P50: 500 * time.Millisecond, P99: time.Second, Max: time.Minute},
 			`{"queue":"mail","claims":3,"p50":0.5,"p99":1,"max":60}`},
 		{LateJob{Job: "J", Queue: "mail", Enqueued: noon, Then: event.Queued},
 			`{"job":"J","queue":"mail","enqueued":"2026-05-04T12:00:00.000000Z","state":"queued","state_now":null}`},

@@ -1,10 +1,13 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/projection"
+	"jobledger/projection/query"
 )
 
 // Window is what a report is about: the events in a range of positions, and perhaps only some of them.
@@ -16,9 +19,22 @@ type Window struct {
 	Worker       string    // only the worker with this name or boot; "": all
 
 	Every time.Duration // Depth: the length of a step, whole seconds; 0: a minute
-	Steps time.Time     // Depth: the first step begins then, and there are all up to End; zero: as Depth says
 	Later time.Duration // Backlog: how long after it was enqueued a job should have ended; 0: an hour
 	Limit int           // Longest: how many attempts; 0: ten
+}
+
+// span returns the window as queries have it.
+func (s Window) span(ctx context.Context, tx *ledger.Tx) (span query.Span, err error) {
+	span.Queue = s.Queue
+	if s.After > 0 {
+		if span.From, err = projection.AtPos(ctx, tx, s.After); err != nil {
+			return span, err
+		}
+	}
+	if span.To, err = projection.AtPos(ctx, tx, s.Until); err == nil {
+		span.To.At = cmp.Or(s.End, s.Now)
+	}
+	return span, err
 }
 
 // Field is a named value of a row: a time.Time, a time.Duration, a string, a []string, an int64 or an

@@ -2,33 +2,17 @@ package timespec
 
 import (
 	"errors"
-	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/projection/query"
 )
 
-// When is a moment that the user gave: a time, or a position in the ledger.
-type When struct {
-	Time  time.Time // where ByPos: what the clock said, where that was given; else zero
-	Pos   int64     // 0 is the ledger before its first event
-	ByPos bool
-}
-
-// String returns w as ParseWhen reads it.
-func (w When) String() string {
-	if w.ByPos && !w.Time.IsZero() {
-		return fmt.Sprintf("pos:%d@%s", w.Pos, w.Time.UTC().Format("2006-01-02T15:04:05.999999Z"))
-	}
-	if w.ByPos {
-		return "pos:" + strconv.FormatInt(w.Pos, 10)
-	}
-	return render.Time(w.Time)
-}
+// When is a moment that the user gave.
+type When = query.When
 
 // WhenForms says what [ParseWhen] accepts, for a hint.
 const WhenForms = "give now, 2026-05-04T15:04:05+02:00, 15:04 (the last one), -2h, -1d, +10m or pos:N"

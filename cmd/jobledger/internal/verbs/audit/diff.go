@@ -9,6 +9,7 @@ import (
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/ledger"
 	"jobledger/projection"
+	"jobledger/projection/query"
 	"jobledger/projection/status"
 )
 
@@ -49,8 +50,9 @@ func (p *Verbs) diff(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		if from.Pos > to.Pos {
-			return cli.Usagef("--from is later than --to")
+		err = query.Window{From: query.AtPos(from.Pos), To: query.AtPos(to.Pos)}.Check()
+		if err != nil {
+			return err
 		}
 		d, err = status.Compare(c.Context, tx, from, to, c.Int("limit"))
 		return err

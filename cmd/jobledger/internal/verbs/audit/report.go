@@ -7,11 +7,10 @@ import (
 
 	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/export"
-	"jobledger/cmd/jobledger/internal/jobfilter"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/report"
 	"jobledger/ledger"
+	"jobledger/projection/query"
 	"jobledger/projection/status"
 )
 
@@ -28,7 +27,8 @@ func (p *Verbs) Report() cli.Verb {
 			"there is a header, and what is missing is empty. silent: a worker process whose last sign of life " +
 			"lies in the window. depth: from the first step in which a job changed its state to the last; where " +
 			"none did, how many there are at the end of the window. " +
-			"waits: from the moment at which a job was ready to its claim. backlog: the jobs " +
+			"waits: from the moment at which a job was ready to its claim; another priority or payload does not " +
+			"begin the wait again. backlog: the jobs " +
 			"enqueued in the window, and those only that are older than --after.",
 		Args: "[NAME]", MinArgs: 0, MaxArgs: 1,
 		Flags: []cli.Flag{
@@ -78,13 +78,17 @@ func (p *Verbs) report(c *cli.Context) error {
 	}
 	var rows []report.Row
 	err = p.Read(c.Context, func(tx *ledger.Tx) error {
-		var w export.Window
-		if w, err = jobfilter.Window(p.Program, c, tx); err != nil {
+		from, to, err := p.FromTo(c)
+		if err != nil {
 			return err
 		}
-		s.After, s.Until, s.Now = w.After, w.Until, p.Now()
-		if c.IsSet("to") {
-			s.End = w.To
+		w, err := query.Window{From: from, To: to}.Resolve(c.Context, tx, p.Now())
+		if err != nil {
+			return err
+		}
+		s.After, s.Until, s.Now = w.From.Pos, w.To.Pos, p.Now()
+		if to != nil {
+			s.End = w.To.At
 		}
 		made, isCopy, err := status.CopyOf(c.Context, tx)
 		if err != nil {

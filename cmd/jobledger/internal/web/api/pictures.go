@@ -1,8 +1,9 @@
 package api
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection/query"
 	"jobledger/projection/status"
 )
 
@@ -75,24 +77,21 @@ func (a *API) spanned(params []string,
 
 // readSeries reads the series of s in the step that r names, and of them the metrics that it names, or all.
 func readSeries(r *http.Request, tx *ledger.Tx, s history.Span) (any, error) {
-	query := r.URL.Query()
-	for _, name := range query["metric"] {
-		if !slices.Contains(history.Metrics, name) {
+	given := r.URL.Query()
+	for _, name := range given["metric"] {
+		if !slices.Contains(query.Metrics, name) {
 			return nil, door.BadInput("metric", fmt.Sprintf("there is no metric %.40q; there are: %s", name,
-				strings.Join(history.Metrics, ", ")))
+				strings.Join(query.Metrics, ", ")))
 		}
 	}
-	if text := query.Get("step"); text != "" {
+	if text := given.Get("step"); text != "" {
 		var err error
 		if s.Step, err = timespec.DurationWithin(text, time.Second, maxStep, false); err != nil {
 			return nil, door.BadInput("step", "step: "+err.Error())
 		}
 	}
-	all, err := history.ReadSeries(r.Context(), tx, s)
-	if short, ok := errors.AsType[*history.TooShortError](err); ok {
-		return nil, door.BadInput("step", short.Error())
-	}
-	if err != nil || !query.Has("metric") {
+	all, err := query.Series{Span: s.Span, Step: s.Step}.Read(r.Context(), tx)
+	if err != nil || !given.Has("metric") {
 		return all, err
 	}
 	text, err := json.Marshal(all)
@@ -101,8 +100,8 @@ func readSeries(r *http.Request, tx *ledger.Tx, s history.Span) (any, error) {
 	}
 	var chosen map[string]json.RawMessage
 	err = json.Unmarshal(text, &chosen)
-	for _, name := range history.Metrics {
-		if !slices.Contains(query["metric"], name) {
+	for _, name := range query.Metrics {
+		if !slices.Contains(given["metric"], name) {
 			delete(chosen, name)
 		}
 	}
@@ -117,20 +116,53 @@ var DepthParams = []string{"at", "from", "to", "queue", "px"}
 
 // depth sends how many jobs had not ended at px moments of a window.
 func (a *API) depth(w http.ResponseWriter, r *http.Request) error {
-	query, err := ReadParams(r, DepthParams)
+	params, err := ReadParams(r, DepthParams)
 	if err == nil {
-		_, err = WholeParam(query, "px", history.DepthPoints, 1, history.MaxDepthPoints)
+		_, err = WholeParam(params, "px", depthPoints, 1, maxDepthPoints)
 	}
 	if err != nil {
 		return err
 	}
 	return a.spanned(DepthParams, func(r *http.Request, tx *ledger.Tx, s history.Span) (any, error) {
-		d, err := history.ReadDepth(r.Context(), tx, s)
+		d, err := readDepth(r.Context(), tx, s)
 		if err == nil {
 			d.Pos, err = namedPos(r.Context(), tx, s)
 		}
 		return d, err
 	})(w, r)
+}
+
+// depthPoints is how many points a depth has, unless px says otherwise, and maxDepthPoints the most.
+const (
+	depthPoints    = 100
+	maxDepthPoints = 1000
+)
+
+// depthJSON is how many jobs had not ended at some moments, in columns.
+type depthJSON struct {
+	Pos    int64       `json:"pos"`
+	From   time.Time   `json:"from"`
+	To     time.Time   `json:"to"`
+	At     []time.Time `json:"at"`
+	Queued []int64     `json:"queued"` // also those for later
+	Held   []int64     `json:"held"`   // claimed or running
+}
+
+// readDepth reads the depth of the queue of s, or of all, at s.Columns points as far from each other, up to
+// the end of s.
+func readDepth(ctx context.Context, tx *ledger.Tx, s history.Span) (*depthJSON, error) {
+	n := min(cmp.Or(s.Columns, depthPoints), maxDepthPoints)
+	out := &depthJSON{Pos: s.To.Pos, From: s.From.At, To: s.To.At, At: make([]time.Time, n),
+		Queued: make([]int64, n), Held: make([]int64, n)}
+	for i := range n {
+		out.At[i] = s.From.At.Add(s.Length() / time.Duration(n) * time.Duration(i+1)).Truncate(time.Microsecond)
+	}
+	out.At[n-1] = s.To.At
+	depth, err := query.Depth{Span: s.Span, Moments: out.At, Merged: true}.Read(ctx, tx)
+	for i, r := range depth {
+		out.Queued[i], out.Held[i] = r.Queued(), r.Held
+	}
+	return out, err
 }
 
 // diffJobs is how many jobs of each cell a diff names, unless limit says another number.

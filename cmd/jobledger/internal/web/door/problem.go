@@ -19,6 +19,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/segment"
 	"jobledger/projection"
+	"jobledger/projection/query"
 )
 
 // Problem is an error as RFC 9457 has it, with what the command line says of it.
@@ -52,6 +53,9 @@ func Place(p *Problem, err error) {
 		return
 	}
 	in, known := wire.InputOf(err)
+	if asked, ok := errors.AsType[*query.InputError](err); ok {
+		in.Field, known = asked.Field, true
+	}
 	if !known {
 		if named, ok := errors.AsType[*cli.Error](err); ok {
 			in.Field = named.Field

@@ -3,14 +3,12 @@ package history
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/web/moves"
 	"jobledger/ledger"
-	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/query"
 )
 
 // waitsBack is how long before a moment claims count for how long jobs waited then.
@@ -74,33 +72,24 @@ func readThen(ctx context.Context, tx *ledger.Tx, m projection.Moment,
 	if m.Pos == 0 {
 		return nil
 	}
-	open, err := projection.OpenJobsAsOf(ctx, tx, m)
+	moment := query.Span{From: m, To: m}
+	depth, err := query.Depth{Span: moment, Moments: []time.Time{m.At}}.Read(ctx, tx)
 	if err != nil {
 		return err
 	}
-	for j := range maps.Values(open) {
-		switch {
-		case j.State == event.Queued:
-			of(j.Queue).Queued++
-		case j.State.Held():
-			of(j.Queue).Held++
-		}
+	for _, r := range depth {
+		then := of(r.Queue)
+		then.Queued, then.Held = r.Queued(), r.Held
 	}
 	since, err := tx.PosAt(ctx, m.At.Add(-waitsBack))
 	if err != nil {
 		return err
 	}
-	waits := make(map[string][]float64)
-	claims := moves.Reader{Pos: min(since, m.Pos)}
-	err = claims.Read(ctx, tx, m.Pos, func(one *moves.Move) {
-		if one.Kind == event.KindClaimed && one.Wait >= 0 {
-			waits[one.Queue] = append(waits[one.Queue], float64(one.Wait))
-		}
-	})
-	for queue, all := range waits {
-		then := of(queue)
-		then.Claims = len(all)
-		then.WaitP99 = time.Duration(percentile(all, 99)) * time.Microsecond
+	moment.From.Pos = min(since, m.Pos)
+	waits, err := query.Waits{Span: moment}.Read(ctx, tx)
+	for _, w := range waits {
+		then := of(w.Queue)
+		then.Claims, then.WaitP99 = int(w.Claims), w.P99
 	}
 	return err
 }

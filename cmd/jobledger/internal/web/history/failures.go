@@ -105,7 +105,7 @@ func Failures(ctx context.Context, tx *ledger.Tx, s Span) (groups []*FailureGrou
 			g.Workers[e.Worker.Name]++
 		}
 		g.Versions[e.Worker.Version]++
-		g.Steps[min(FailureSteps-1, int(int64(FailureSteps)*s.millis(e.At)/max(1, s.length().Milliseconds())))]++
+		g.Steps[min(FailureSteps-1, int(int64(FailureSteps)*s.millis(e.At)/max(1, s.Length().Milliseconds())))]++
 	})
 	slices.SortStableFunc(groups, func(a, b *FailureGroup) int { return b.Count - a.Count })
 	return groups, err

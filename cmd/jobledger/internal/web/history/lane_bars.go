@@ -47,7 +47,7 @@ func endedWell(how event.Kind) bool { return how == event.KindSucceeded || how =
 func (l *Lanes) draw(s Span, rows map[rowKey]int, columns int64, strips bool) {
 	short := int64(-1)
 	if s.Columns > 0 {
-		short = columns * s.length().Milliseconds() / int64(s.Columns)
+		short = columns * s.Length().Milliseconds() / int64(s.Columns)
 	}
 	l.Row, l.Slot, l.Start, l.End, l.How, l.Count, l.Event = []int{}, []int{}, []int64{}, []int64{}, []int{},
 		[]int{}, []int64{}
@@ -66,7 +66,7 @@ func (l *Lanes) draw(s Span, rows map[rowKey]int, columns int64, strips bool) {
 		lane := &l.Lanes[row]
 		lane.Claims++
 		l.Claims++
-		start, end := s.millis(a.ClaimedAt), s.length().Milliseconds()
+		start, end := s.millis(a.ClaimedAt), s.Length().Milliseconds()
 		if a.Outcome != 0 {
 			end = s.millis(a.EndedAt)
 		}

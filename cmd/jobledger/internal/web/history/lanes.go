@@ -7,8 +7,8 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
-	"jobledger/projection"
 	"jobledger/projection/attempts"
+	"jobledger/projection/query"
 )
 
 // MaxBars is how many bars [Lanes] have at most: where there are more claims, the short ones next to each
@@ -17,14 +17,12 @@ const MaxBars = 20_000
 
 // Span is a window of the ledger, and what to look at in it.
 type Span struct {
-	From, To projection.Moment
-	Queue    string // "": all
-	Worker   string // its name, or the boot of a process; "": all
-	Columns  int    // of the picture: claims shorter than one are joined; 0: none is
-	Bars     int    // how many lanes have at most, as far as [MaxBars] can be kept; 0: that many
-	Group    string // of rows: one of [Groups]; "": the first
+	query.Span
+	Columns int    // of the picture: claims shorter than one are joined; 0: none is
+	Bars    int    // how many lanes have at most, as far as [MaxBars] can be kept; 0: that many
+	Group   string // of rows: one of [Groups]; "": the first
 
-	Step time.Duration // of series; 0: such that there are about SeriesSteps
+	Step time.Duration // of series; 0: see query.Series
 	// Own is that only what the jobs of Queue say counts: nothing that their workers did elsewhere, and not
 	// when they fell silent, which other jobs say too.
 	Own bool
@@ -56,12 +54,9 @@ func (k rowKey) compare(o rowKey) int {
 	return cmp.Or(cmp.Compare(k.group, o.group), cmp.Compare(k.host, o.host), cmp.Compare(k.name, o.name))
 }
 
-// length is how long the window is, at least a millisecond.
-func (s Span) length() time.Duration { return max(s.To.At.Sub(s.From.At), time.Millisecond) }
-
 // millis is t in milliseconds after the beginning, within the window.
 func (s Span) millis(t time.Time) int64 {
-	return min(max(t.Sub(s.From.At), 0), s.length()).Milliseconds()
+	return min(max(t.Sub(s.From.At), 0), s.Length()).Milliseconds()
 }
 
 // Lanes are the claims of a window by worker, as a picture needs them. Times are milliseconds after From.

@@ -9,6 +9,7 @@ import (
 	"jobledger/ledger/event"
 	_ "jobledger/ledger/ledgertest" // for -soak, which every package's tests must know
 	"jobledger/projection"
+	"jobledger/projection/query"
 )
 
 // What failed by code adds up to each failure, and the next job of a queue is the same now and as of now.
@@ -25,7 +26,8 @@ func TestQueueFacts(t *testing.T) {
 		}
 		to.At = to.At.Add(time.Hour)
 		want := make(map[[2]string]int64)
-		err = EachFailure(t.Context(), tx, Span{To: to}, func(_ event.Event, queue, code, _ string) {
+		span := Span{Span: query.Span{To: to}}
+		err = EachFailure(t.Context(), tx, span, func(_ event.Event, queue, code, _ string) {
 			want[[2]string{queue, code}]++
 		})
 		if err != nil {

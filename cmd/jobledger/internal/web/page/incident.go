@@ -14,6 +14,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/cmd/jobledger/internal/web/sqltext"
 	"jobledger/ledger"
+	"jobledger/projection/query"
 )
 
 // incidentView is what the page of an incident shows.
@@ -69,7 +70,7 @@ func (p *Pages) incidentPage(w http.ResponseWriter, r *http.Request) error {
 		if err != nil || s.To.Pos == 0 {
 			return err
 		}
-		series, err := history.ReadSeries(r.Context(), tx, s)
+		series, err := query.Series{Span: s.Span, Step: s.Step}.Read(r.Context(), tx)
 		if err == nil {
 			shown.Charts = []*chart.Chart{depthChart(series, p.Now().Location()),
 				attemptsChart(series, p.Now().Location())}

@@ -18,6 +18,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/query"
 	"jobledger/projection/status"
 )
 
@@ -135,7 +136,7 @@ func (p *Pages) readQueue(r *http.Request, tx *ledger.Tx, s history.Span, shown 
 	if err := shown.addHead(ctx, tx, p, m); err != nil {
 		return known, err
 	}
-	n, err := history.ReadSeries(ctx, tx, s)
+	n, err := query.Series{Span: s.Span, Step: s.Step}.Read(ctx, tx)
 	if err != nil {
 		return known, err
 	}
@@ -149,14 +150,13 @@ func (p *Pages) readQueue(r *http.Request, tx *ledger.Tx, s history.Span, shown 
 		return known, err
 	}
 	shown.addCodes(codes, zone)
-	waits, err := report.Waits(ctx, tx, report.Window{After: s.From.Pos, Until: s.To.Pos, Now: s.To.At,
-		End: s.To.At, Queue: shown.Name})
+	waits, err := query.Waits{Span: s.Span}.Read(ctx, tx)
 	if err != nil {
 		return known, err
 	}
 	rows := make([]report.Row, len(waits))
 	for i := range waits {
-		rows[i] = waits[i]
+		rows[i] = report.QueueWait(waits[i])
 	}
 	if named, ok := report.Named("waits"); ok && len(rows) > 0 {
 		shown.Waits = report.Table(named, rows, zone)
@@ -165,7 +165,7 @@ func (p *Pages) readQueue(r *http.Request, tx *ledger.Tx, s history.Span, shown 
 }
 
 // depthChart is how many jobs are ready, for later and held.
-func depthChart(n *history.Series, zone *time.Location) *chart.Chart {
+func depthChart(n *query.Course, zone *time.Location) *chart.Chart {
 	return chart.New("Depth", n.From, stepOf(n), zone, "",
 		seriesOf("ready", chart.Floats(n.Ready), chart.Stacked),
 		seriesOf("later", chart.Floats(n.Later), chart.Stacked),
@@ -173,21 +173,21 @@ func depthChart(n *history.Series, zone *time.Location) *chart.Chart {
 }
 
 // attemptsChart is how many attempts ended in each step.
-func attemptsChart(n *history.Series, zone *time.Location) *chart.Chart {
+func attemptsChart(n *query.Course, zone *time.Location) *chart.Chart {
 	return chart.New("Attempts every "+render.Duration(stepOf(n)), n.From, stepOf(n), zone, "",
 		seriesOf("succeeded", chart.Floats(n.Succeeded), chart.Area),
 		seriesOf("failed", chart.Floats(n.Failed), chart.Down),
 		seriesOf("lost", chart.Floats(n.Lost), chart.Down))
 }
 
-func stepOf(n *history.Series) time.Duration { return time.Duration(n.Step * float64(time.Second)) }
+func stepOf(n *query.Course) time.Duration { return time.Duration(n.Step * float64(time.Second)) }
 
 func seriesOf(name string, values []float64, how chart.How) chart.Series {
 	return chart.Series{Name: name, Class: name, Values: values, How: how}
 }
 
 // draw adds the charts of n, with marks.
-func (v *queueView) draw(n *history.Series, marks []history.QueueMark, s history.Span, zone *time.Location) {
+func (v *queueView) draw(n *query.Course, marks []history.QueueMark, s history.Span, zone *time.Location) {
 	step := stepOf(n)
 	draw := func(title, unit string, all ...chart.Series) {
 		v.Charts = append(v.Charts, chart.New(title, n.From, step, zone, unit, all...))

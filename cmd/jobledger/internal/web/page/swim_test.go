@@ -8,6 +8,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/projection"
+	"jobledger/projection/query"
 )
 
 // Of more workers than the page has rows, those are there with whom something went wrong, and then those
@@ -29,7 +30,8 @@ func TestSwimKeepsWhatWentWrong(t *testing.T) {
 	lost, late := swimRows+3, swimRows+5 // of those with the fewest claims
 	l.How[lost], l.Sign, l.Lease = 4, [][2]int64{{int64(lost), 20_000}}, [][2]int64{{int64(lost), 30_000}}
 	l.Marks = []history.Mark{{Row: late, At: 60_000, Bar: late}}
-	s := history.Span{From: projection.Moment{At: from}, To: projection.Moment{At: l.To, Pos: 1}}
+	s := history.Span{Span: query.Span{From: projection.Moment{At: from},
+		To: projection.Moment{At: l.To, Pos: 1}}}
 	v := newSwim(l, s, &frame{clock: from})
 	if len(v.Rows) != swimRows || v.Omitted != "10 workers" {
 		t.Fatalf("%d rows, without %s", len(v.Rows), v.Omitted)

@@ -12,11 +12,11 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/export"
-	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/ledger"
 	"jobledger/projection"
+	"jobledger/projection/query"
 )
 
 // ExportParams are the parameters of an export.
@@ -25,18 +25,18 @@ var ExportParams = []string{"from", "to", "format", "bodies"}
 // export sends what the verb export writes, as it reads it: with bodies=true all of it, otherwise what it
 // writes with --no-bodies.
 func (a *Sender) export(w http.ResponseWriter, r *http.Request) error {
-	query, err := api.ReadParams(r, ExportParams)
+	params, err := api.ReadParams(r, ExportParams)
 	if err != nil {
 		return err
 	}
-	bodies, err := api.SwitchParam(query, "bodies")
+	bodies, err := api.SwitchParam(params, "bodies")
 	switch {
 	case err != nil:
 		return err
 	case bodies && !api.MaySeeBodies(r.Context()) && !a.Copy: // which has none
 		return door.Refusal(http.StatusForbidden, "forbidden", "this credential has no right to payloads")
 	}
-	form := cmp.Or(query.Get("format"), "jsonl")
+	form := cmp.Or(params.Get("format"), "jsonl")
 	if !slices.Contains(export.Formats, form) {
 		return door.BadInput("format", "format is "+export.FormatWords)
 	}
@@ -44,19 +44,18 @@ func (a *Sender) export(w http.ResponseWriter, r *http.Request) error {
 	if err := door.Acceptable(r, strings.TrimSuffix(kind, "; charset=utf-8")); err != nil {
 		return err
 	}
-	var ends [2]*timespec.When
+	var ends [2]*query.When
 	for i, name := range []string{"from", "to"} {
-		if query.Has(name) {
-			when, err := cli.ParseWhen(name, query.Get(name), a.Now())
+		if params.Has(name) {
+			when, err := cli.ParseWhen(name, params.Get(name), a.Now())
 			if err != nil {
 				return err
 			}
 			ends[i] = &when
 		}
 	}
-	if from, to := ends[0], ends[1]; from != nil && to != nil && from.ByPos == to.ByPos &&
-		(from.Pos > to.Pos || from.Time.After(to.Time)) {
-		return door.BadInput("from", "from is later than to")
+	if err := (query.Window{From: ends[0], To: ends[1]}).Check(); err != nil {
+		return err
 	}
 	var window export.Window
 	var tail int64

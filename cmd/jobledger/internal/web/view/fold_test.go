@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/nighttest"
-	"jobledger/cmd/jobledger/internal/web/moves"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
+	"jobledger/projection/follow"
 	"jobledger/projection/status"
 )
 
@@ -140,7 +140,7 @@ func TestMinutesDropTheOldest(t *testing.T) {
 	const hours = 9
 	for at := range int64(60 * hours) {
 		for _, queue := range []string{"mail", "render"} {
-			m.add(&moves.Move{Kind: event.KindEnqueued, At: at * 60e6, To: event.Queued, Queue: queue, Wait: -1,
+			m.add(&follow.Transition{Kind: event.KindEnqueued, At: at * 60e6, To: event.Queued, Queue: queue, Wait: -1,
 				Run: -1})
 		}
 	}
@@ -188,8 +188,8 @@ func sameAsThen(t *testing.T, tx *ledger.Tx, fed *Totals, pos int64) error {
 		if j.State == event.Queued {
 			queued++
 			ready, known := fed.ready[j.N]
-			if !known || ready.Before(j.RunAt) {
-				t.Errorf("at %d job %s is to run at %s, and is ready at %s", pos, j.ID, j.RunAt, ready)
+			if at := event.FromMicros(ready.At()); !known || at.Before(j.RunAt) {
+				t.Errorf("at %d job %s is to run at %s, and is ready at %s", pos, j.ID, j.RunAt, at)
 			}
 		}
 	}

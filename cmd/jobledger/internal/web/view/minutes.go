@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/seen"
-	"jobledger/cmd/jobledger/internal/web/moves"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/follow"
 )
 
 // Limits of [Minutes].
@@ -63,7 +63,7 @@ type minute struct {
 // use; the zero value is ready.
 type Minutes struct {
 	mu     sync.Mutex
-	moves  moves.Reader
+	moves  follow.Transitions
 	end    seen.End  // of what was read
 	from   time.Time // what happened since then counts
 	queues map[string][]minute
@@ -88,7 +88,8 @@ func (m *Minutes) refresh(ctx context.Context, tx *ledger.Tx, tail int64, now ti
 			}
 		}
 		m.end = seen.End{}
-		m.moves, m.from, m.queues, m.count = moves.Reader{Pos: from.Pos}, from.At, make(map[string][]minute), 0
+		m.moves, m.from = follow.Transitions{Pos: from.Pos}, from.At
+		m.queues, m.count = make(map[string][]minute), 0
 	}
 	if err = m.moves.Read(ctx, tx, tail, m.add); err == nil {
 		err = m.end.Move(ctx, tx, tail)
@@ -124,7 +125,7 @@ func (m *Minutes) drop(now time.Time) {
 
 func minuteOf(micros int64) int64 { return micros / int64(time.Minute/time.Microsecond) }
 
-func (m *Minutes) add(e *moves.Move) {
+func (m *Minutes) add(e *follow.Transition) {
 	all := m.queues[e.Queue]
 	at := minuteOf(e.At)
 	if n := len(all); n == 0 || all[n-1].at < at {
@@ -146,6 +147,6 @@ func (m *Minutes) add(e *moves.Move) {
 	if e.Run >= 0 {
 		now.runs.add(e.Run)
 	}
-	now.queued += moves.Change(e.From, e.To, moves.IsQueued)
-	now.held += moves.Change(e.From, e.To, event.State.Held)
+	now.queued += follow.Change(e.From, e.To, follow.IsQueued)
+	now.held += follow.Change(e.From, e.To, event.State.Held)
 }

@@ -77,7 +77,7 @@ type Totals struct {
 	of      follow.QueuesOf
 	claims  follow.Claims
 	signs   map[int64]time.Time       // the last sign of life of a live claim, by job
-	ready   map[int64]time.Time       // when a queued job was or will be ready
+	ready   map[int64]follow.Ready    // of the jobs that are queued or blocked
 	offered map[int64][]event.Refused // results that came too early to compare them
 }
 
@@ -104,7 +104,7 @@ func (t *Totals) refresh(ctx context.Context, tx *ledger.Tx, tail int64,
 	if t.queues == nil || tail < t.pos || !holds { // at the beginning, or another ledger took its place
 		t.end = seen.End{}
 		t.pos, t.queues, t.claims = 0, make(map[string]*QueueTotals), follow.Claims{}
-		t.signs, t.ready = make(map[int64]time.Time), make(map[int64]time.Time)
+		t.signs, t.ready = make(map[int64]time.Time), make(map[int64]follow.Ready)
 		t.of, t.offered = follow.QueuesOf{}, make(map[int64][]event.Refused)
 	}
 	t.of.Find = func(n int64) (string, error) { return follow.QueueAt(ctx, tx, n) }
@@ -248,40 +248,14 @@ func (t *Totals) addReady(q *QueueTotals, e event.Event) {
 	if e.Seq == 0 {
 		return
 	}
-	if e.Kind() == event.KindClaimed {
-		if ready, ok := t.ready[e.N]; ok {
-			q.Waits.addOf(e.At.Sub(ready), e)
-		}
+	ready, at := t.ready[e.N], event.Micros(e.At)
+	if since := ready.At(); e.Kind() == event.KindClaimed && since > 0 {
+		q.Waits.addOf(time.Duration(at-since)*time.Microsecond, e)
 	}
-	if e.To != event.Queued {
-		if e.To.Final() || e.Kind() == event.KindClaimed {
-			delete(t.ready, e.N)
-		}
-		switch b := e.Body.(type) { // blocked, and perhaps for later
-		case *event.Enqueued:
-			t.ready[e.N] = b.RunAt
-		case *event.Rescheduled:
-			t.ready[e.N] = b.RunAt
-		}
+	ready.Add(e.From, e.To, at, follow.DueOf(e))
+	if e.To.Final() || e.To.Held() {
+		delete(t.ready, e.N)
 		return
 	}
-	runAt := t.ready[e.N]
-	switch b := e.Body.(type) {
-	case *event.Enqueued:
-		runAt = b.RunAt
-	case *event.Failed:
-		runAt = b.RetryAt
-	case *event.Released:
-		runAt = b.RunAt
-	case *event.Reclaimed:
-		runAt = b.RetryAt
-	case *event.Retried:
-		runAt = b.RunAt
-	case *event.Rescheduled:
-		runAt = b.RunAt
-	}
-	if runAt.Before(e.At) && e.Kind() != event.KindReplaced {
-		runAt = e.At
-	}
-	t.ready[e.N] = runAt
+	t.ready[e.N] = ready
 }

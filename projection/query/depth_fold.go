@@ -1,0 +1,179 @@
+package query
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection"
+	"jobledger/projection/follow"
+)
+
+// depthFold counts the jobs that have not ended, transition by transition. Times are in microseconds.
+type depthFold struct {
+	queue  string // "": all
+	merged bool
+
+	queues map[string]*queueDepth
+	sorted []string           // their names; nil: not known
+	later  map[int64]laterJob // by the job's number
+	due    laterJobs
+}
+
+// queueDepth is how many jobs one queue has now.
+type queueDepth struct {
+	ready, later, held int64
+	peak               Peak
+}
+
+func newDepthFold(queue string, merged bool) *depthFold {
+	f := &depthFold{queue: queue, merged: merged, queues: make(map[string]*queueDepth),
+		later: make(map[int64]laterJob)}
+	if merged {
+		f.of("")
+	}
+	return f
+}
+
+// begin counts the jobs that had not ended at m.
+func (f *depthFold) begin(ctx context.Context, tx *ledger.Tx, m projection.Moment) error {
+	if m.Pos == 0 {
+		return nil
+	}
+	open, err := projection.OpenJobsAsOf(ctx, tx, m)
+	for n, j := range open {
+		switch {
+		case f.queue != "" && j.Queue != f.queue:
+		case j.State == event.Queued:
+			f.put(f.of(j.Queue), n, event.Micros(j.RunAt), event.Micros(m.At))
+		case j.State.Held():
+			f.of(j.Queue).held++
+		}
+	}
+	for _, q := range f.queues {
+		q.mark(event.Micros(m.At))
+	}
+	return err
+}
+
+// follow goes along the transitions of s. Before each one, fn is called with its time.
+func (f *depthFold) follow(ctx context.Context, tx *ledger.Tx, s Span, fn func(at int64)) error {
+	r := follow.Transitions{Pos: s.From.Pos}
+	return r.Read(ctx, tx, s.To.Pos, func(t *follow.Transition) {
+		if f.queue == "" || t.Queue == f.queue {
+			fn(t.At)
+			f.add(t)
+		}
+	})
+}
+
+// add counts t.
+func (f *depthFold) add(t *follow.Transition) {
+	f.ripen(t.At)
+	q := f.of(t.Queue)
+	if t.From == event.Queued {
+		f.remove(q, t.N)
+	}
+	if t.To == event.Queued {
+		f.put(q, t.N, t.Ready, t.At)
+	}
+	q.held += follow.Change(t.From, t.To, event.State.Held)
+	q.mark(t.At)
+}
+
+// of returns the queue called name.
+func (f *depthFold) of(name string) *queueDepth {
+	if f.merged {
+		name = ""
+	}
+	q := f.queues[name]
+	if q == nil {
+		q = new(queueDepth)
+		f.queues[name], f.sorted = q, nil
+	}
+	return q
+}
+
+// mark notes a peak.
+func (q *queueDepth) mark(at int64) {
+	if n := q.ready + q.later; n > q.peak.Queued {
+		q.peak.Queued, q.peak.QueuedAt = n, event.FromMicros(at)
+	}
+	if q.held > q.peak.Held {
+		q.peak.Held, q.peak.HeldAt = q.held, event.FromMicros(at)
+	}
+}
+
+// names returns the names of the queues, in order.
+func (f *depthFold) names() []string {
+	if f.sorted == nil {
+		f.sorted = slices.Sorted(maps.Keys(f.queues))
+	}
+	return f.sorted
+}
+
+// rows returns how it is now, called at.
+func (f *depthFold) rows(at time.Time) (rows []DepthRow) {
+	for _, name := range f.names() {
+		q := f.queues[name]
+		rows = append(rows, DepthRow{at, name, q.ready, q.later, q.held})
+	}
+	return rows
+}
+
+// put adds a queued job that is ready at a moment, as of now.
+func (f *depthFold) put(q *queueDepth, n, at, now int64) {
+	if at <= now {
+		q.ready++
+		return
+	}
+	q.later++
+	job := laterJob{at, n, q}
+	f.later[n] = job
+	heap.Push(&f.due, job)
+}
+
+// remove removes a queued job.
+func (f *depthFold) remove(q *queueDepth, n int64) {
+	if _, isLater := f.later[n]; isLater {
+		q.later--
+		delete(f.later, n)
+		return
+	}
+	q.ready--
+}
+
+// ripen makes ready what is so by now.
+func (f *depthFold) ripen(now int64) {
+	for len(f.due) > 0 && f.due[0].at <= now {
+		job, _ := heap.Pop(&f.due).(laterJob)
+		if f.later[job.n] == job { // it has not left since
+			delete(f.later, job.n)
+			job.queue.later--
+			job.queue.ready++
+		}
+	}
+}
+
+// laterJobs is a heap of jobs by when they are ready.
+type laterJobs []laterJob
+
+type laterJob struct {
+	at, n int64
+	queue *queueDepth
+}
+
+func (h laterJobs) Len() int           { return len(h) }
+func (h laterJobs) Less(i, j int) bool { return cmp.Less(h[i].at, h[j].at) }
+func (h laterJobs) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *laterJobs) Push(x any)        { *h = append(*h, x.(laterJob)) }
+func (h *laterJobs) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
+}
