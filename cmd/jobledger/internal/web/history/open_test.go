@@ -2,12 +2,14 @@ package history
 
 import (
 	"testing"
+	"time"
 
 	"jobledger/commands/commandstest"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/keyframe"
+	"jobledger/projection/query"
 )
 
 // TestMomentsEqualFold compares what the pictures say of each moment with a plain fold of the events, where
@@ -62,16 +64,16 @@ func wantMoments(t *testing.T, s *commandstest.Scenario, how string) {
 						held++
 					}
 				}
-				span := Span{From: latest, To: m, Queue: queue, Columns: 1}
-				depth, err := ReadDepth(ctx, tx, span)
+				span := query.Span{From: latest, To: m, Queue: queue}
+				asked := query.Depth{Span: span, Moments: []time.Time{m.At}, Merged: true}
+				depth, err := asked.Read(ctx, tx)
 				if err != nil {
 					return err
 				}
-				if depth.Queued[0] != queued || depth.Held[0] != held {
-					t.Errorf("%s: depth of %s as of %d: %d and %d, want %d and %d", how, queue, e.Pos, depth.Queued[0],
-						depth.Held[0], queued, held)
+				if depth[0].Queued() != queued || depth[0].Held != held {
+					t.Errorf("%s: depth of %s as of %d: %+v, want %d and %d", how, queue, e.Pos, depth[0], queued, held)
 				}
-				series, err := ReadSeries(ctx, tx, Span{From: m, To: m, Queue: queue})
+				series, err := query.Series{Span: query.Span{From: m, To: m, Queue: queue}}.Read(ctx, tx)
 				if err != nil {
 					return err
 				}
@@ -79,7 +81,7 @@ func wantMoments(t *testing.T, s *commandstest.Scenario, how string) {
 					t.Errorf("%s: series of %s as of %d: %d and %d, want %d and %d", how, queue, e.Pos, series.Queued[0],
 						series.Held[0], queued, held)
 				}
-				between, err := ReadBetween(ctx, tx, Span{From: m, To: m})
+				between, err := ReadBetween(ctx, tx, Span{Span: query.Span{From: m, To: m}})
 				if err != nil {
 					return err
 				}
