@@ -234,7 +234,7 @@ func isAnswer(err error) bool {
 // the ledger holds is wrong.
 func StoreFailed(err error) bool {
 	return isAny(err, ledger.ErrBusy, ledger.ErrFull, ledger.ErrIO, ledger.ErrReadOnly, ledger.ErrUnknown,
-		ledger.ErrReplaced, ledger.ErrClosed, ledger.ErrNewerSchema, ledger.ErrPooled,
+		ledger.ErrReplaced, ledger.ErrSecondName, ledger.ErrClosed, ledger.ErrNewerSchema, ledger.ErrPooled,
 		context.Canceled, context.DeadlineExceeded)
 }
 

@@ -34,6 +34,7 @@ var (
 	ErrPooled         = engine.ErrPooled         // a pooler gives each transaction another session; untouched
 	ErrReplaced       = engine.ErrReplaced       // the file was replaced while it was open; nothing was written
 	ErrForeignSidecar = engine.ErrForeignSidecar // a -wal or -shm file of another ledger; untouched
+	ErrSecondName     = engine.ErrSecondName     // a hard link, or mounted without its folder; untouched
 	ErrDamaged        = event.ErrDamaged         // stored bytes that no version of this program wrote
 	ErrAltered        = engine.ErrAltered        // an ErrDamaged: foreign tables or triggers; nothing written
 )

@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"strings"
+
 	"jobledger/ledger/internal/sqlite"
 	"jobledger/ledger/internal/sqlite/lockholders"
 )
@@ -10,6 +12,11 @@ var (
 	NetworkName       = sqlite.NetworkName
 	NetworkFileSystem = sqlite.NetworkFileSystem
 )
+
+// MountsHave reports whether path is a mount point by the text of mountinfo.
+func MountsHave(mountinfo, path string) bool {
+	return sqlite.MountsHave(strings.NewReader(mountinfo), path)
+}
 
 // IsTagged reports whether a sidecar file names the ledger that it belongs to.
 func IsTagged(name string) bool { return sqlite.IsTagged(name) }

@@ -24,6 +24,8 @@ type (
 	LockHolder = lockholders.Holder
 	// FileSystem describes the file system that holds a ledger.
 	FileSystem = sqlite.FileSystem
+	// Names say how many names a file has, as far as the system says.
+	Names = sqlite.Names
 	// ExclusiveLock is a lock on a ledger's file that keeps all other users out.
 	ExclusiveLock = sqlite.ExclusiveLock
 )
@@ -31,7 +33,7 @@ type (
 // InspectFile runs fn on one snapshot of the ledger in the file at dsn. It migrates nothing, writes nothing
 // and leaves no file behind, so it works on read-only media, except that SQLite creates a missing -shm next
 // to a -wal. fn must not write. Errors: as those of OpenExisting; ErrForeignSidecar. A network file system is
-// no error here.
+// no error here, and neither is a second name of the file.
 func InspectFile(ctx context.Context, dsn string, fn func(*Tx, FileFacts) error) error {
 	return inspectFile(fn)(sqlite.Inspect(ctx, dsn))
 }
@@ -76,9 +78,15 @@ func LockHolders(path string) []LockHolder { return lockholders.List(path) }
 // it.
 func FileSystemOf(path string) FileSystem { return sqlite.FileSystemOf(path) }
 
+// NamesOf returns the names of the ledger's file at path. It does not open the file.
+func NamesOf(path string) Names { return sqlite.NamesOf(path) }
+
+// KeptSuffix is between the name of a ledger that was replaced and the time, in the name that it got then.
+const KeptSuffix = sqlite.KeptSuffix
+
 // LockExclusive locks the ledger's file at path, so that it is not open anywhere and cannot be opened. The
 // file then holds everything that was committed, without a -wal file. damaged is for a file that SQLite
-// cannot bring into that state. Errors: ErrBusy when the ledger is open.
+// cannot bring into that state. Errors: ErrBusy when the ledger is open; ErrSecondName.
 func LockExclusive(ctx context.Context, path string, damaged bool) (*ExclusiveLock, error) {
 	return sqlite.LockExclusive(ctx, path, damaged)
 }

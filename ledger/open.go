@@ -14,6 +14,7 @@ import (
 //	sync=full     every acknowledged command survives a power cut (the default)
 //	sync=normal   a power cut may lose the last commands, never consistency
 //	network=allow open on a network file system in spite of SQLite's warning
+//	names=allow   open a file that has a second name: a hard link, or a mount of the file without its folder
 //
 // or "postgres://USER@HOST/DATABASE?OPTIONS", whose options are those of libpq, sync as above, and:
 //
@@ -24,8 +25,8 @@ import (
 // ErrOlderSchema. A ledger on a server with a newer schema is opened if that allows it; its functions Write
 // return ErrNewerSchema where a program of this version may only read it.
 //
-// Errors: ErrAddress, ErrNotALedger, ErrOlderSchema, ErrNewerSchema, ErrPooled, ErrForeignSidecar, ErrBusy,
-// ErrFull, ErrIO, ErrReadOnly, ErrDamaged, and those of the file system.
+// Errors: ErrAddress, ErrNotALedger, ErrOlderSchema, ErrNewerSchema, ErrPooled, ErrForeignSidecar,
+// ErrSecondName, ErrBusy, ErrFull, ErrIO, ErrReadOnly, ErrDamaged, and those of the file system.
 func Open(ctx context.Context, dsn string) (*Store, error) { return open(ctx, dsn, true) }
 
 // OpenExisting is Open for a ledger that must exist: ErrNoLedger if it does not.

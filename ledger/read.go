@@ -49,7 +49,13 @@ func (s *Store) read(ctx context.Context, fn func(*Tx) error, durable bool) erro
 			_ = s.late.Sync() // where the disk fails, it still can be read
 		}
 	}
-	return fn(tx)
+	err = fn(tx)
+	if still, ok := s.engine.(engine.Stiller); ok && (err == nil || errors.Is(err, ErrDamaged)) {
+		if written := still.Still(r.Session); written != nil {
+			return written
+		}
+	}
+	return err
 }
 
 // giveBack ends the snapshot on r and returns r to the pool.

@@ -109,6 +109,14 @@ func (s *Store) Created() bool { return s.info.Created }
 // DSN returns what the ledger was opened with.
 func (s *Store) DSN() string { return s.dsn }
 
+// ReadOnly returns why this program may only read the ledger, which is also what Write returns; nil: it may
+// write.
+func (s *Store) ReadOnly() error { return s.info.ReadOnly }
+
+// ReadNote returns what the readers of a ledger should know that may only be read: that it is read without
+// locks, or in a copy; "": nothing.
+func (s *Store) ReadNote() string { return s.info.Note }
+
 // SchemaVersion returns the version of the ledger's schema: the newest that this program knows, or a newer
 // one on a server.
 func (s *Store) SchemaVersion() int { return s.info.SchemaVersion }

@@ -182,7 +182,7 @@ var complaints = []complaint{
 		seen: "by a link", words: []string{"--db", "link.db"}, make: func(t *testing.T, s site) {
 			s.ok(os.Symlink(db, s.path("link.db")))
 		}},
-	{name: "two names", code: doctor.CodeHardLinks, severity: doctor.Problem,
+	{name: "two names", code: doctor.CodeSecondName, severity: doctor.Problem,
 		seen: "has 2 names", make: func(t *testing.T, s site) {
 			s.ok(os.Link(s.path(db), s.path("second.db")))
 		}},

@@ -314,7 +314,7 @@ func TestReadOnlyPlacesAreReported(t *testing.T) {
 	}{
 		"a file that may only be read": {0o400, 0o755, true,
 			"may only be read: write .*/jobs.db: permission denied"},
-		"a folder that may not be written": {0o600, 0o555, false,
+		"a folder that may not be written": {0o600, 0o555, true,
 			"may only be read: write .*/place: permission denied"},
 		"a file that may not be read":      {0, 0o755, false, "read .*/jobs.db: permission denied"},
 		"a folder that may not be entered": {0o600, 0o644, false, "jobs.db: permission denied"},

@@ -84,6 +84,7 @@ type Info struct {
 	Sync          string        // how durable a commit is: "full" or "normal"
 	SchemaVersion int           // of the ledger, after the migrations
 	ReadOnly      error         // why this program may only read the ledger; nil: it may write
+	Note          string        // what a reader should know where it may only be read; "": nothing
 	Created       bool          // this Open made the ledger
 	Altered       error         // ErrAltered: the schema was not as it should be, so nothing must be written
 	ClockSkew     time.Duration // how far the server's clock is ahead of this machine's, at least; 0 for a file

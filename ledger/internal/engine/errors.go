@@ -24,6 +24,7 @@ var (
 	ErrNewerSchema    = errors.New("ledger: schema newer than program")
 	ErrReplaced       = errors.New("ledger: file was replaced or removed")
 	ErrForeignSidecar = errors.New("ledger: stray file next to it")
+	ErrSecondName     = errors.New("ledger: the file has a second name")
 	ErrDamaged        = event.ErrDamaged
 	// ErrAltered is an ErrDamaged: the schema is not what the migrations make, so that a write could run what
 	// another user has put there.

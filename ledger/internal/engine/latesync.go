@@ -9,3 +9,9 @@ type LateSyncer interface {
 	// use. After an error, what was committed since the last Sync without one may be lost in a power cut.
 	Sync() error
 }
+
+// Stiller is an Engine that may read without locks, on files that no process should write.
+type Stiller interface {
+	// Still returns ErrBusy where the files were written since the snapshot of s began.
+	Still(s *Session) error
+}

@@ -13,6 +13,7 @@ import (
 type options struct {
 	sync    string
 	network bool
+	names   bool
 }
 
 // parseDSN returns the absolute path and the options of an address, which is a path or "sqlite:PATH?OPTIONS".
@@ -36,9 +37,11 @@ func parseDSN(dsn string) (path string, o options, err error) {
 				o.sync = v
 			case name == "network" && v == "allow":
 				o.network = true
+			case name == "names" && v == "allow":
+				o.names = true
 			default:
-				return "", o, fmt.Errorf("%w: option %s=%s of %q: the options are sync=full, sync=normal, network=allow",
-					engine.ErrAddress, name, v, dsn)
+				return "", o, fmt.Errorf("%w: option %s=%s of %q: the options are sync=full, sync=normal, "+
+					"network=allow, names=allow", engine.ErrAddress, name, v, dsn)
 			}
 		}
 	}
@@ -102,6 +105,16 @@ func vacuumURL(path string) string {
 	return fileURL(path, url.Values{
 		"mode":    {"ro"},
 		"_pragma": {"busy_timeout(5000)", "temp_store(memory)", "trusted_schema(0)"},
+	})
+}
+
+// stillURL is readerURL for a file that no process writes.
+func stillURL(path string) string {
+	return fileURL(path, url.Values{
+		"mode":        {"ro"},
+		"immutable":   {"1"},
+		"_query_only": {"1"},
+		"_pragma":     {"temp_store(memory)", "trusted_schema(0)"},
 	})
 }
 

@@ -4,10 +4,13 @@ package sqlite
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"jobledger/ledger/internal/engine"
 )
 
 // denied returns the first permission that a writer of the ledger at path needs and this process lacks; nil
@@ -30,3 +33,13 @@ func denied(path string) error {
 	}
 	return nil
 }
+
+// mayWriteFile returns ErrReadOnly where this process may read the file at path, and not write it.
+func mayWriteFile(path string) error {
+	if err := unix.Access(path, unix.W_OK); err != nil && mayRead(path) {
+		return fmt.Errorf("%w: %w", engine.ErrReadOnly, &fs.PathError{Op: "write", Path: path, Err: err})
+	}
+	return nil
+}
+
+func mayRead(path string) bool { return unix.Access(path, unix.R_OK) == nil }

@@ -38,19 +38,14 @@ type Inspection struct {
 
 // Inspect begins a snapshot of the ledger at dsn. It migrates nothing, writes nothing and leaves no file
 // behind, so it works on read-only media, except that SQLite creates a missing -shm next to a -wal. Errors:
-// as those of Open without create; ErrForeignSidecar. A network file system is no error here.
+// as those of Open without create; ErrForeignSidecar. A network file system and a second name are no errors
+// here.
 func Inspect(ctx context.Context, dsn string) (*Inspection, error) {
 	path, err := inspectable(ctx, dsn)
 	if err != nil {
 		return nil, err
 	}
-	for _, suffix := range sidecarSuffixes {
-		if !belongsTo(path+suffix, path) {
-			return nil, fmt.Errorf("%w: %s belongs to the file that was %s before this one",
-				engine.ErrForeignSidecar, path+suffix, path)
-		}
-	}
-	if err := checkStrayWAL(ctx, path); err != nil {
+	if err := checkOwnSidecars(ctx, path); err != nil {
 		return nil, err
 	}
 	wal, err := walOf(path)
@@ -58,6 +53,18 @@ func Inspect(ctx context.Context, dsn string) (*Inspection, error) {
 		return nil, err
 	}
 	return inspect(ctx, path, wal == nil)
+}
+
+// checkOwnSidecars returns ErrForeignSidecar if a -wal or -shm file next to the database at path is that of
+// another one. path has no links.
+func checkOwnSidecars(ctx context.Context, path string) error {
+	for _, suffix := range sidecarSuffixes {
+		if !belongsTo(path+suffix, path) {
+			return fmt.Errorf("%w: %s belongs to the file that was %s before this one",
+				engine.ErrForeignSidecar, path+suffix, path)
+		}
+	}
+	return checkStrayWAL(ctx, path)
 }
 
 // InspectFileOnly is Inspect for the file without its -wal file. While other processes write, that is not a
@@ -78,6 +85,10 @@ func inspectable(ctx context.Context, dsn string) (string, error) {
 	}
 	lockByDescription()
 	o.network = true
+	return inspectableAt(ctx, path, o)
+}
+
+func inspectableAt(ctx context.Context, path string, o options) (_ string, err error) {
 	if err := prepareFile(path, o, false); err != nil {
 		return "", err
 	}

@@ -12,12 +12,17 @@ import (
 	"jobledger/ledger/internal/engine"
 )
 
-// Vacuum implements engine.Engine. It reads the tail back from the copy.
+// Vacuum implements engine.Engine.
 func (f *Engine) Vacuum(ctx context.Context, path string) (tail int64, err error) {
+	return f.vacuumFrom(ctx, vacuumURL(f.path), path)
+}
+
+// vacuumFrom is Vacuum of the ledger at a URL. It reads the tail back from the copy.
+func (f *Engine) vacuumFrom(ctx context.Context, source, path string) (tail int64, err error) {
 	if path, err = filepath.Abs(path); err != nil { // which cannot be mistaken for a URI either
 		return 0, err
 	}
-	db, err := sql.Open("sqlite", vacuumURL(f.path))
+	db, err := sql.Open("sqlite", source)
 	if err != nil {
 		return 0, err
 	}

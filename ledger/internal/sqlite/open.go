@@ -24,26 +24,39 @@ const (
 )
 
 // Open opens the ledger at dsn. With create it makes a missing one; otherwise a missing one is ErrNoLedger.
-func Open(ctx context.Context, dsn string, create bool) (f *Engine, err error) {
-	for range openTries {
-		if f, err = openOnce(ctx, dsn, create); !errors.Is(err, engine.ErrReplaced) {
-			break
-		}
-	}
-	return f, err
-}
-
-func openOnce(ctx context.Context, dsn string, create bool) (*Engine, error) {
+// One that this process may only read is opened for reading, and so is one with a second name; Info says so.
+func Open(ctx context.Context, dsn string, create bool) (engine.Engine, error) {
 	path, options, err := parseDSN(dsn)
 	if err != nil {
 		return nil, err
 	}
 	lockByDescription()
+	var f *Engine
+	for range openTries {
+		if f, err = openAt(ctx, path, options, create); !errors.Is(err, engine.ErrReplaced) {
+			break
+		}
+	}
+	if err == nil {
+		return f, nil
+	}
+	if why := onlyRead(path, err); why != nil {
+		return openReading(ctx, path, options, why)
+	}
+	return nil, err
+}
 
+func openAt(ctx context.Context, path string, options options, create bool) (*Engine, error) {
+	if err := checkNames(path, options); err != nil {
+		return nil, err
+	}
 	if err := checkSidecars(path, create); err != nil {
 		return nil, err
 	}
 	if err := prepareFile(path, options, create); err != nil {
+		return nil, err
+	}
+	if err := mayWriteFile(path); err != nil { // SQLite would read it, and leave sidecar files of this user
 		return nil, err
 	}
 	if err := writeApplicationID(ctx, path, create); err != nil {
@@ -58,7 +71,7 @@ func openOnce(ctx context.Context, dsn string, create bool) (*Engine, error) {
 	f := &Engine{path: path, info: engine.Info{Path: path, Sync: options.sync}}
 	var pin *os.File
 	defer func() { _ = pin.Close() }()
-	err = retryBusy(ctx, time.Now(), openWait, func() (err error) {
+	err := retryBusy(ctx, time.Now(), openWait, func() (err error) {
 		_ = pin.Close() // of the previous attempt
 		if pin, err = pinName(path); err != nil {
 			return err

@@ -36,11 +36,14 @@ type ExclusiveLock struct {
 
 // LockExclusive locks the ledger at path, so that it is not open anywhere, in this process or another, and
 // cannot be opened. The file then holds everything that was committed, without a -wal file. damaged is for a
-// file that SQLite cannot bring into that state. Errors: ErrBusy when the ledger is open.
+// file that SQLite cannot bring into that state. Errors: ErrBusy when the ledger is open; ErrSecondName.
 func LockExclusive(ctx context.Context, path string, damaged bool) (*ExclusiveLock, error) {
 	lockByDescription()
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkNames(path, options{}); err != nil {
 		return nil, err
 	}
 	s := &ExclusiveLock{path: path, damaged: damaged}

@@ -137,6 +137,7 @@ var knownErrors = []struct {
 	{ledger.ErrForeignSidecar, ExitUnexpected,
 		"end what still uses the old ledger and move its -wal and -shm away, " +
 			"then try again"},
+	{ledger.ErrSecondName, ExitUnexpected, "'jobledger doctor' says more"},
 	{ledger.ErrReplaced, ExitBusy, "the file was exchanged under this process; start it again"},
 	{ledger.ErrFull, ExitBusy, "the disk is full; free some space and try again: what was done is not done " +
 		"twice"},

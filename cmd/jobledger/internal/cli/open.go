@@ -71,6 +71,9 @@ func (p *Program) NewService(store *ledger.Store, err error) (*commands.Service,
 	if err != nil {
 		return nil, err
 	}
+	if note := store.ReadNote(); note != "" {
+		p.Message("%s", note)
+	}
 	service := &commands.Service{Store: store}
 	store.Whole = p.Live
 	if dir := ArchiveFolder(p.Getenv(ArchiveEnv), store); dir != "" {

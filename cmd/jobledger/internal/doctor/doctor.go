@@ -40,7 +40,7 @@ const (
 	CodeFolder         = "D03" // permissions of the folder
 	CodeOwner          = "D04" // files of different owners
 	CodeLink           = "D05" // a symbolic link
-	CodeHardLinks      = "D06" // a file with several names
+	CodeSecondName     = "D06" // a file with several names
 	CodeNetwork        = "D07" // a network file system
 	CodeSpace          = "D08" // no space, or a read-only file system
 	CodeWAL            = "D09" // a -wal file that grows

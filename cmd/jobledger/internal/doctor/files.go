@@ -37,7 +37,7 @@ func (d *examination) files(options string) {
 		d.Ledger + archive.Suffix} {
 		d.permissions(name, info)
 	}
-	d.links(info)
+	d.links(strings.Contains(options, "names=allow"))
 	d.folder()
 	d.fileSystem(ledger.FileSystemOf(d.real), info.Size(), strings.Contains(options, "network=allow"))
 	d.temporaryFiles()
@@ -81,19 +81,30 @@ func (d *examination) permissions(name string, main fs.FileInfo) {
 	}
 }
 
-// links checks the names of the ledger's file.
-func (d *examination) links(info fs.FileInfo) {
+// links checks the names of the ledger's file. allowed says that the DSN allows several.
+func (d *examination) links(allowed bool) {
 	if link, err := os.Lstat(d.Ledger); err == nil && link.Mode()&fs.ModeSymlink != 0 {
 		d.advise(CodeLink, "use --db "+render.QuoteShell(d.real)+" everywhere",
 			"%s leads to %s by a link: "+
 				"processes that use different names do not notify each other, and keep logs apart",
 			d.Ledger, d.real)
 	}
-	if n := linksOf(info); n > 1 {
+	report := d.problem
+	if allowed {
+		report = d.advise
+	}
+	names := ledger.NamesOf(d.real)
+	if names.Links > 1 {
 		find := "find " + render.QuoteShell(filepath.Dir(d.real)) + " -samefile " + render.QuoteShell(d.real)
-		d.problem(CodeHardLinks, "find the other with '"+find+"' and remove it, or make it a copy",
+		report(CodeSecondName, "find the other with '"+find+"' and remove it, or make it a copy",
 			"%s has %d names (hard links): SQLite keeps a -wal file for each, "+
-				"and two processes that use different names destroy the ledger", d.real, n)
+				"and two processes that use different names destroy the ledger", d.real, names.Links)
+	}
+	if names.Mounted {
+		folder := render.QuoteShell(filepath.Dir(d.real))
+		report(CodeSecondName, "mount the folder that holds the ledger to "+folder+", not the file alone",
+			"%s is mounted without its folder: its -wal file is not next to the file that was mounted, "+
+				"and two processes that use different names destroy the ledger", d.real)
 	}
 }
 
@@ -128,8 +139,9 @@ func (d *examination) fileSystem(place ledger.FileSystem, size int64, allowed bo
 	switch folder := filepath.Dir(d.real); {
 	case !place.Known:
 	case place.ReadOnly:
-		d.problem(CodeSpace, "mount it read-write; after a disk error, check the disk first",
-			"the file system of %s is read-only", folder)
+		d.problem(CodeSpace,
+			"mount it read-write, unless it is to be only read; after a disk error, check the disk first",
+			"the file system of %s is read-only: commands that write will fail", folder)
 	case place.NoFiles:
 		d.problem(CodeSpace, "remove files there", "no further file can be made on the file system of %s", folder)
 	case place.Free < minFree:

@@ -4,15 +4,13 @@ package doctor
 
 import "io/fs"
 
-// Only Unix has owners, hard links and permissions that these checks understand.
+// Only Unix has owners and permissions that these checks understand.
 
 func ownerOf(fs.FileInfo) (uid int, known bool) { return 0, false }
 
 func othersMay(fs.FileInfo, fs.FileMode) bool { return false }
 
 func writableBy(fs.FileInfo, int, int) bool { return true }
-
-func linksOf(fs.FileInfo) int { return 1 }
 
 func mayWrite(string) bool { return true }
 

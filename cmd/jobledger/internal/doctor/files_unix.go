@@ -37,14 +37,6 @@ func writableBy(info fs.FileInfo, uid, gid int) bool {
 	}
 }
 
-// linksOf returns the number of names (hard links) of a file.
-func linksOf(info fs.FileInfo) int {
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		return int(st.Nlink)
-	}
-	return 1
-}
-
 // mayWrite reports whether this process may make files in a folder.
 func mayWrite(folder string) bool { return unix.Access(folder, unix.W_OK|unix.X_OK) == nil }
 

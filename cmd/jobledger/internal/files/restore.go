@@ -272,7 +272,7 @@ func (r *restore) replace(lock *ledger.ExclusiveLock) (err error) {
 // replaceKeeping gives the ledger's name to the file fresh, and the ledger a name with the time in it, which
 // it returns.
 func replaceKeeping(lock *ledger.ExclusiveLock, path, fresh string, now time.Time) (name string, err error) {
-	kept := path + ".before-" + now.UTC().Format("20060102T150405Z")
+	kept := path + ledger.KeptSuffix + now.UTC().Format("20060102T150405Z")
 	name = kept
 	for n := 2; ; n++ {
 		err := lock.Replace(fresh, name)

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package sqlite
+
+import "io/fs"
+
+// linksOf returns 1: the system counts them only for an open file.
+func linksOf(fs.FileInfo) int { return 1 }
