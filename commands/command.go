@@ -45,6 +45,11 @@ type Heartbeat struct {
 	Lease    time.Duration // from now on; required
 	Progress *float64      // 0…1; nil: not reported
 	Note     string
+
+	// CannotEnd says which process of the attempt is to end and may not be signalled, and why. While that is
+	// said, the lease is not bounded by the max runtime: whatever comes after must not begin before the process
+	// is gone. "": none.
+	CannotEnd string
 }
 
 // Succeed ends the claim and the job.
@@ -154,6 +159,9 @@ func (c Heartbeat) check() error {
 		return &InvalidError{"progress", fmt.Sprint(*c.Progress), "0 to 1"}
 	}
 	if err := CheckLease(c.Lease); err != nil {
+		return err
+	}
+	if err := CheckText("cannot_end", c.CannotEnd, MaxReason); err != nil {
 		return err
 	}
 	return CheckText("note", c.Note, MaxReason)

@@ -68,8 +68,12 @@ func (c claim) decide(j projection.Job, at time.Time) (journal.Fact, error) {
 }
 
 func (c Heartbeat) decide(j projection.Job, at time.Time) (journal.Fact, error) {
-	until := leaseUntil(at, c.Lease, j.EndBy)
-	body := &event.Heartbeat{LeaseUntil: until, Progress: c.Progress, Note: c.Note}
+	endBy := j.EndBy
+	if c.CannotEnd != "" {
+		endBy = time.Time{}
+	}
+	body := &event.Heartbeat{LeaseUntil: leaseUntil(at, c.Lease, endBy), Progress: c.Progress, Note: c.Note,
+		CannotEnd: c.CannotEnd}
 	return journal.Fact{Job: j, Body: body}, nil
 }
 
@@ -135,7 +139,7 @@ func (c reclaim) decide(j projection.Job, at time.Time) (journal.Fact, error) {
 		return journal.Fact{}, errEvidenceStale
 	}
 	body := &event.Reclaimed{Reason: event.LeaseExpired, LastHeartbeat: j.HeartbeatAt,
-		LeaseUntil: j.LeaseUntil}
+		LeaseUntil: j.LeaseUntil, StillRunning: j.CannotEnd}
 	if !j.EndBy.IsZero() && !j.HeartbeatAt.Before(j.EndBy) {
 		// The owner was alive when the time was over, and did not end the job. An owner that was silent by then
 		// has died or lost its way to the ledger, however short the job's time was.

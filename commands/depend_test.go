@@ -466,7 +466,7 @@ func TestDependencyFaultsAreFound(t *testing.T) {
 		`UPDATE deps SET broken = 1`,
 		`UPDATE deps SET ending = 3`,
 		`UPDATE deps SET parent = 2`,
-		`INSERT INTO deps VALUES (2, 1, 1, 0)`,
+		`INSERT INTO deps (parent, child, ending, broken) VALUES (2, 1, 1, 0)`,
 	} {
 		q := newQueue(t)
 		a := q.enqueue(commands.Enqueue{})

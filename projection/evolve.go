@@ -59,6 +59,7 @@ func Evolve(j Job, e event.Event) (Job, error) {
 		}
 	case *event.Heartbeat:
 		j.State, j.HeartbeatAt, j.LeaseUntil = event.Running, e.At, b.LeaseUntil
+		j.CannotEnd = b.CannotEnd
 		if b.Progress != nil {
 			j.Progress = b.Progress
 		}
@@ -175,7 +176,7 @@ func queuedAgain(j Job, runAt time.Time) Job {
 	j.State, j.RunAt = event.Queued, runAt
 	j.Worker, j.ClaimedAt, j.HeartbeatAt = event.Worker{}, time.Time{}, time.Time{}
 	j.Token, j.Limited, j.LeaseUntil, j.EndBy = "", false, time.Time{}, time.Time{}
-	j.Progress, j.Note = nil, ""
+	j.Progress, j.Note, j.CannotEnd = nil, "", ""
 	return j
 }
 
@@ -185,6 +186,7 @@ func ended(j Job, s event.State, at time.Time) Job {
 	j.State, j.FinishedAt = s, at
 	j.KeyFree = j.UniqueWhile != ""
 	j.Token, j.Limited, j.LeaseUntil, j.EndBy = "", false, time.Time{}, time.Time{}
+	j.CannotEnd = ""
 	return j
 }
 

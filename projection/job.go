@@ -45,6 +45,7 @@ type Job struct {
 
 	Progress    *float64
 	Note        string
+	CannotEnd   string // which process of the live claim cannot be ended, and why; "": none
 	ErrorCode   string // of the last failure
 	ErrorDetail string
 	Erased      bool // payload and results were erased

@@ -58,6 +58,7 @@ type rare struct {
 	UniqueWhile string            `json:"unique_while,omitempty"`
 	Key         string            `json:"key,omitempty"`        // that it had; the column key is null then
 	PayloadAt   int64             `json:"payload_at,omitempty"` // the pos of the body, where that is not n
+	CannotEnd   string            `json:"cannot_end,omitempty"`
 }
 
 // backoff is an event.Backoff in the column more, in microseconds.
@@ -86,7 +87,8 @@ func (b *backoff) event() event.Backoff {
 func (m rare) empty() bool {
 	return m.Version == "" && len(m.Requires) == 0 && len(m.Tags) == 0 && m.Progress == nil && m.Note == "" &&
 		m.ErrorDetail == "" && !m.Erased && !m.Limited && m.Schedule == "" &&
-		m.Group == "" && m.Backoff == nil && len(m.After) == 0 && m.UniqueWhile == "" && m.PayloadAt == 0
+		m.Group == "" && m.Backoff == nil && len(m.After) == 0 && m.UniqueWhile == "" && m.PayloadAt == 0 &&
+		m.CannotEnd == ""
 }
 
 // RowOf returns j as a row. It adds names that are missing to the dictionary.
@@ -100,7 +102,8 @@ func RowOf(ctx context.Context, tx *ledger.Tx, j Job) (r table.Row, err error) {
 		return r, err
 	}
 	more := rare{j.Version, j.Requires, j.Tags, j.Progress, j.Note, j.ErrorDetail, j.Erased, j.Limited,
-		j.Schedule, tickText(j.Tick), j.Group, j.After, backoffOf(j.Backoff), j.UniqueWhile, "", j.PayloadAt}
+		j.Schedule, tickText(j.Tick), j.Group, j.After, backoffOf(j.Backoff), j.UniqueWhile, "", j.PayloadAt,
+		j.CannotEnd}
 	key := j.Key
 	if j.KeyFree { // the unique index is over the column
 		key, more.Key = "", j.Key
@@ -160,6 +163,7 @@ func scanJob(ctx context.Context, tx *ledger.Tx, rows *ledger.Rows, what *select
 		if j.UniqueWhile, j.PayloadAt = m.UniqueWhile, m.PayloadAt; m.Key != "" {
 			j.Key, j.KeyFree = m.Key, true
 		}
+		j.CannotEnd = m.CannotEnd
 		j.Note, j.ErrorDetail, j.Erased, j.Limited = m.Note, m.ErrorDetail, m.Erased, m.Limited
 		if j.Schedule = m.Schedule; m.Tick != "" {
 			if j.Tick, err = time.Parse(time.RFC3339, m.Tick); err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"jobledger/ledger/ledgertest"
 )
@@ -139,4 +140,37 @@ func TestRetryNowDoesNotWait(t *testing.T) {
 		t.Errorf("events of the job: %s", got)
 	}
 	r.run("verify")
+}
+
+// A cancel asks a command to end: TERM, and KILL only after --kill-after.
+func TestCancelSendsTermFirst(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ trap, end string }{
+		"a command that ends":  {"trap 'echo cleaned >cleaned; exit 4' TERM", `"exit_code":4`},
+		"a command that stays": {"trap 'echo cleaned >cleaned' TERM", `"signal":"SIGKILL"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			job := s.enqueue("x")
+			w := s.work("--kill-after", "1s", "--", "sh", "-c", test.trap+
+				"; echo $$ >>begun; while :; do sleep 0.02; done")
+			s.pids("begun", 1)
+			began := time.Now()
+			s.run("cancel", job)
+			s.eventually("the end is recorded", func() bool { return strings.Contains(s.events(job), "stopped") })
+			if took := time.Since(began); strings.Contains(test.end, "KILL") && took < time.Second {
+				t.Errorf("killed after %s", took)
+			}
+			if said := s.run("history", job, "--json"); !strings.Contains(said, test.end) {
+				t.Errorf("it did not end with %s: %s", test.end, said)
+			}
+			if text, err := os.ReadFile(s.path("cleaned")); string(text) != "cleaned\n" {
+				t.Errorf("%q, %v", text, err)
+			}
+			w.signal(syscall.SIGTERM)
+			w.wantExit(0)
+			s.run("verify")
+		})
+	}
 }

@@ -33,7 +33,8 @@ const raceAtExit = "atexit_sleep_ms=0"
 
 func TestMain(m *testing.M) {
 	os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" "+raceAtExit))
-	testscript.Main(tidied{m}, map[string]func(){"jobledger": hastyMain, "soak-job": soakJob})
+	testscript.Main(tidied{m}, map[string]func(){"jobledger": hastyMain, "soak-job": soakJob,
+		"as-root": asRoot})
 }
 
 // hasteEnv makes the program carry out an archive policy at once, in files with so many events.

@@ -174,7 +174,8 @@ func addOps(body *wire.Claims, ops []commands.Op) error {
 		}
 		if h, ok := op.Command.(commands.Heartbeat); ok {
 			body.Heartbeats = append(body.Heartbeats, wire.Heartbeat{Job: op.Job.ID, Token: h.Token,
-				Owner: h.Owner, Progress: h.Progress, Note: h.Note, Lease: h.Lease.Seconds()})
+				Owner: h.Owner, Progress: h.Progress, Note: h.Note, Lease: h.Lease.Seconds(),
+				CannotEnd: h.CannotEnd})
 			continue
 		}
 		o, ok := wire.OutcomeOf(op.Job.ID, op.Command)

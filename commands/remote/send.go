@@ -68,6 +68,15 @@ func (c *Client) send(ctx context.Context, r request, out any) (found bool, err 
 			reread = true // as after the certificate expired: the next connection reads it again
 			c.http.CloseIdleConnections()
 			continue
+		case answered && problem.Field == "cannot_end":
+			claims, some := r.body.(wire.Claims)
+			if !some || !claims.Plain() {
+				return false, err
+			}
+			if body, err = json.Marshal(claims); err != nil { // the server is of a release that does not know it
+				return false, err
+			}
+			continue
 		case answered && !problem.Temporary():
 			return false, err
 		case ctx.Err() != nil:

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,6 +32,12 @@ type Command struct {
 
 	Supervisor []string      // argv of a program that calls child.Supervise; nil: none, with weaker guarantees
 	KillAfter  time.Duration // from TERM to KILL; default 10s
+
+	// Keeper is the argv of a program that sends a heartbeat of the claim that the environment describes (see
+	// [Environment]), such as {jobledger, heartbeat}; --lease and --cannot-end are added. Where this worker is
+	// dead or frozen, the supervising parent runs it while a process of the command lives that it may not end,
+	// because it belongs to another user. nil: then such a process is left to the end of its lease.
+	Keeper []string
 
 	Env     []string // what the program may inherit, except JOBLEDGER_* and NOTIFY_SOCKET; default os.Environ()
 	EnvOnly []string // limits Env to these names and BaseEnv; default nil: no limit
@@ -58,8 +66,9 @@ type Command struct {
 }
 
 const (
-	startDelay    = time.Second      // the delay of a job that was not started because of a shortage
-	maxStartDelay = 10 * time.Second // the longest pause of a worker after shortages; it doubles from startDelay
+	startDelay       = time.Second // the delay of a job that was not started because of a shortage
+	defaultKillAfter = 10 * time.Second
+	maxStartDelay    = 10 * time.Second // the longest pause after shortages; it doubles from startDelay
 )
 
 // StartError means that a command cannot be run. Code is 127 if it is not found, 126 if it cannot be
@@ -159,6 +168,7 @@ func (c *Command) run(t *task) commands.Command {
 		Stdout: c.output(c.Stdout, job), Stderr: c.output(c.Stderr, job),
 		Copies:      [2]io.Writer{&streams[0], &streams[1]},
 		ResultLimit: c.ResultLimit, KillAfter: c.KillAfter, Lease: t.deadlines(),
+		CannotEnd: t.setCannotEnd, Keeper: c.keeper(job, t.requested),
 	}
 	if !job.EndBy.IsZero() {
 		spec.MaxRuntime = job.EndBy.Sub(job.ClaimedAt)
@@ -171,18 +181,74 @@ func (c *Command) run(t *task) commands.Command {
 	t.runs.Store(true)
 	failpoint.Hit("child-runs")
 	t.onExtend(func(d child.Deadlines) { _ = process.Extend(d) })
-	select {
-	case <-process.Done():
-	case <-t.ctx.Done():
-		if errors.Is(context.Cause(t.ctx), ErrStopping) {
-			process.Stop()
-		} else {
-			process.Kill() // the claim is lost or cancelled: it must stop at once
-		}
-	}
-	end := process.Wait()
+	end := c.await(t, process)
 	failpoint.Hit("child-ended")
 	return c.ending(t, end, c.closeStreams(job, streams[:]), context.Cause(t.ctx))
+}
+
+// stopBackstop is how much longer than KillAfter a supervising parent has to end a command.
+const stopBackstop = 5 * time.Second
+
+// await waits for the end of the process, and asks for it when the work must stop: TERM, and KILL after
+// KillAfter, but KILL at once where the claim was lost, as another worker may hold the job.
+func (c *Command) await(t *task, process *child.Process) child.End {
+	must := t.ctx.Done()
+	var kill, again <-chan time.Time
+	for {
+		select {
+		case <-process.Done():
+			return process.Wait()
+		case <-must:
+			must = nil
+			switch cause := context.Cause(t.ctx); {
+			case errors.Is(cause, ErrStopping):
+				process.Stop()
+			case errors.Is(cause, commands.ErrCancelled):
+				process.LeaseIsOver()
+				process.Stop()
+				kill = time.After(cmp.Or(c.KillAfter, defaultKillAfter) + stopBackstop)
+			default:
+				process.LeaseIsOver()
+				process.Kill()
+			}
+		case <-kill:
+			process.Kill()
+		case <-t.stuckChanged:
+			again = c.sayCannotEnd(t)
+		case <-again:
+			again = c.sayCannotEnd(t)
+		}
+	}
+}
+
+// sayCannotEnd logs that the command cannot be ended, if that is so, and returns when to say it again.
+func (c *Command) sayCannotEnd(t *task) <-chan time.Time {
+	why := t.cannotEnd()
+	if why == "" {
+		return nil
+	}
+	if c.log != nil {
+		job := t.current()
+		c.log.Warn("cannot be ended", append(about(job), "attempt", job.Attempt, "why", why)...)
+	}
+	return time.After(time.Minute)
+}
+
+// keeper returns what keeps the lease of job, of that length, where this process cannot.
+func (c *Command) keeper(job projection.Job, lease time.Duration) child.Keeper {
+	if len(c.Keeper) == 0 {
+		return child.Keeper{}
+	}
+	env := c.Env
+	if env == nil {
+		env = os.Environ()
+	}
+	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return !inheritable(name)
+	})
+	return child.Keeper{Args: append(slices.Clone(c.Keeper), "--lease", lease.String(), "--cannot-end"),
+		Env: slices.Concat(env, Environment(c.DB, job), c.Also), Every: lease / 3}
 }
 
 // capture returns the writers for both streams of an attempt at job.

@@ -60,7 +60,7 @@ func Progress(ctx context.Context, fraction float64, note string) error {
 func (t *task) heartbeat(lease time.Duration) commands.Heartbeat {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	beat := commands.Heartbeat{Token: t.job.Token, Lease: lease}
+	beat := commands.Heartbeat{Token: t.job.Token, Lease: lease, CannotEnd: t.stuck}
 	if t.progress != nil {
 		beat.Progress, beat.Note = t.progress.Progress, t.progress.Note
 	}
@@ -71,6 +71,7 @@ func (t *task) heartbeat(lease time.Duration) commands.Heartbeat {
 func (t *task) sent(beat commands.Heartbeat, asked time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.stuckSent = beat.CannotEnd
 	if beat.Progress == nil {
 		return
 	}
@@ -84,5 +85,28 @@ func (t *task) sent(beat commands.Heartbeat, asked time.Time) {
 func (t *task) reports() (from time.Time, some bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.stuck != t.stuckSent && !t.over {
+		return time.Time{}, true
+	}
 	return t.reportAt, t.progress != nil && !t.over
+}
+
+// setCannotEnd takes in which process of the command cannot be ended, and why; "": none any more.
+func (t *task) setCannotEnd(why string) {
+	t.mu.Lock()
+	t.stuck = why
+	t.mu.Unlock()
+	for _, wake := range []chan<- struct{}{t.stuckChanged, t.reported} {
+		select {
+		case wake <- struct{}{}:
+		default: // it is about to look
+		}
+	}
+}
+
+// cannotEnd returns which process of the command cannot be ended, and why; "": none.
+func (t *task) cannotEnd() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.stuck
 }

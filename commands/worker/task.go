@@ -25,7 +25,11 @@ type task struct {
 	progress *commands.Heartbeat   // reported by the Handler and not yet sent; nil: none
 	reportAt time.Time             // when progress may be sent
 
-	reported chan<- struct{} // wakes the loop
+	stuck     string // which process of its command cannot be ended, and why; "": none
+	stuckSent string // what the last heartbeat said of that
+
+	stuckChanged chan struct{}   // has room for one
+	reported     chan<- struct{} // wakes the loop
 
 	requested time.Duration // the length of the lease that claims and heartbeats ask for
 	took      time.Duration // how long the work ran; known when it has ended
@@ -42,7 +46,7 @@ type task struct {
 
 // newTask returns the task of a job that was requested at the time asked, with a lease of that length.
 func newTask(ctx context.Context, job projection.Job, asked time.Time, lease time.Duration) *task {
-	t := &task{job: job, requested: lease}
+	t := &task{job: job, requested: lease, stuckChanged: make(chan struct{}, 1)}
 	t.ctx, t.cancel = context.WithCancelCause(ctx)
 	t.lease = t.deadlinesOf(job, asked)
 	t.timer = time.AfterFunc(time.Until(t.lease.Term), func() { t.cancel(ErrNotRenewed) })

@@ -54,6 +54,7 @@ type Heartbeat struct {
 	LeaseUntil time.Time
 	Progress   *float64 // 0…1; nil: not said
 	Note       string
+	CannotEnd  string // which process the worker is to end and may not signal, and why; "": none
 }
 
 // Succeeded: the owner finished the job.
@@ -108,6 +109,7 @@ type Reclaimed struct {
 	LastHeartbeat time.Time
 	LeaseUntil    time.Time
 	RetryAt       time.Time // zero: gave up
+	StillRunning  string    // the CannotEnd of its last heartbeat: a process that may run on; "": none
 }
 
 // Cancelled: an operator ended the job.

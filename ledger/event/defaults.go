@@ -27,7 +27,7 @@ func OmitDefaults(b Body, at time.Time) Body {
 		}
 	case *Heartbeat:
 		if b.LeaseUntil.Equal(at.Add(defaultLease)) {
-			return &Heartbeat{Progress: b.Progress, Note: b.Note}
+			return &Heartbeat{Progress: b.Progress, Note: b.Note, CannotEnd: b.CannotEnd}
 		}
 	}
 	return b

@@ -38,6 +38,8 @@ func (b *Heartbeat) fields(f *fields) {
 	f.time("lease_until", &b.LeaseUntil)
 	f.number("progress", &b.Progress)
 	f.text("note", &b.Note)
+	f.sparse = true
+	f.text("cannot_end", &b.CannotEnd)
 }
 
 func (b *Succeeded) fields(f *fields) {
@@ -78,6 +80,8 @@ func (b *Reclaimed) fields(f *fields) {
 	f.time("last_heartbeat", &b.LastHeartbeat)
 	f.time("lease_until", &b.LeaseUntil)
 	f.time("retry_at", &b.RetryAt)
+	f.sparse = true
+	f.text("still_running", &b.StillRunning)
 }
 
 func (b *Cancelled) fields(f *fields) {

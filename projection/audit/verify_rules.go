@@ -22,7 +22,11 @@ func (v *verifier) rules(ctx context.Context, j *projection.Job, e *event.Event)
 	case *event.Claimed:
 		v.claim(j, e, b)
 	case *event.Heartbeat:
-		v.lease(e, b.LeaseUntil, j.EndBy)
+		endBy := j.EndBy
+		if b.CannotEnd != "" { // what runs on holds its lease beyond that
+			endBy = time.Time{}
+		}
+		v.lease(e, b.LeaseUntil, endBy)
 	case *event.Failed:
 		v.bounded(j, e, b.RetryAt)
 		v.notBefore(e, "retry_at", b.RetryAt)
@@ -169,6 +173,10 @@ func (v *verifier) reclaim(j *projection.Job, e *event.Event, b *event.Reclaimed
 			"but the lease ran to %s and the last heartbeat was %s",
 			event.FormatTime(e.At), event.FormatTime(b.LeaseUntil), event.FormatTime(b.LastHeartbeat),
 			event.FormatTime(j.LeaseUntil), event.FormatTime(j.HeartbeatAt))
+	}
+	if b.StillRunning != j.CannotEnd {
+		v.at(e, FindReclaim, "reclaimed with %q as what may run on, but the last heartbeat said %q", b.StillRunning,
+			j.CannotEnd)
 	}
 	over := !j.EndBy.IsZero() && !e.At.Before(j.EndBy)
 	// Before the reason distinguished a dead worker from an endless job, max_runtime was said of both.

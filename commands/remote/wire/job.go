@@ -33,6 +33,7 @@ type Job struct {
 	LeaseExpiresAt *string           `json:"lease_expires_at"`
 	Progress       *float64          `json:"progress"`
 	Note           *string           `json:"note"`
+	CannotEnd      string            `json:"cannot_end,omitempty"` // which process cannot be ended, and why
 	FinishedAt     *string           `json:"finished_at"`
 	ErrorCode      *string           `json:"error_code"`
 	ErrorDetail    *string           `json:"error_detail"`
@@ -102,6 +103,7 @@ type minimalJob struct {
 	LeaseExpiresAt *string           `json:"lease_expires_at,omitempty"`
 	Progress       *float64          `json:"progress,omitempty"`
 	Note           *string           `json:"note,omitempty"`
+	CannotEnd      string            `json:"cannot_end,omitempty"`
 	FinishedAt     *string           `json:"finished_at,omitempty"`
 	ErrorCode      *string           `json:"error_code,omitempty"`
 	ErrorDetail    *string           `json:"error_detail,omitempty"`
@@ -126,8 +128,8 @@ func (j JobAnswer) Projection() (out projection.Job, err error) {
 		UniqueWhile: j.UniqueWhile, Group: j.Group, Tags: j.Tags, MaxAttempts: j.MaxAttempts,
 		Version: text(j.Version), Requires: j.Requires, After: j.After, Schedule: j.Schedule,
 		Attempt: j.Attempt, Failures: j.Failures, Worker: event.Worker{Name: text(j.Worker)},
-		Token: text(j.LeaseToken), Progress: j.Progress, Note: text(j.Note), ErrorCode: text(j.ErrorCode),
-		ErrorDetail: text(j.ErrorDetail)}
+		Token: text(j.LeaseToken), Progress: j.Progress, Note: text(j.Note), CannotEnd: j.CannotEnd,
+		ErrorCode: text(j.ErrorCode), ErrorDetail: text(j.ErrorDetail)}
 	if out.Tags == nil { // as a minimal answer has it
 		out.Tags = map[string]string{}
 	}

@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"jobledger/commands"
@@ -67,6 +68,9 @@ type Heartbeat struct {
 	Note     string      `json:"note,omitempty"`
 	Lease    float64     `json:"lease,omitempty"` // 0: that of the request
 	Owner    string      `json:"owner,omitempty"` // the worker that must hold the claim; "": the token suffices
+
+	// CannotEnd says which process of the attempt is to end and may not be signalled, and why; "": none.
+	CannotEnd string `json:"cannot_end,omitempty"`
 }
 
 // Command is h as a command; lease is that of the request.
@@ -82,7 +86,18 @@ func (h Heartbeat) Command(lease time.Duration) (commands.Command, error) {
 		lease = commands.DefaultLease
 	}
 	return commands.Heartbeat{Token: h.Token, Owner: h.Owner, Lease: lease, Progress: h.Progress,
-		Note: h.Note}, nil
+		Note: h.Note, CannotEnd: h.CannotEnd}, nil
+}
+
+// Plain leaves out of c what servers of older releases refuse, and reports whether there was any.
+func (c *Claims) Plain() bool {
+	some := false
+	c.Heartbeats = slices.Clone(c.Heartbeats)
+	for i := range c.Heartbeats {
+		some = some || c.Heartbeats[i].CannotEnd != ""
+		c.Heartbeats[i].CannotEnd = ""
+	}
+	return some
 }
 
 // Heartbeats is the body of POST /heartbeats: those of one process.

@@ -23,6 +23,7 @@
 //   - protocol.go: the messages between the worker and the supervising parent
 //   - supervise.go: [Supervise], the side of the supervising parent
 //   - supervise_linux.go: how it finds descendants
+//   - keeper.go: what keeps a lease where a command cannot be ended and the worker is gone
 //   - deadlines.go: which signal is sent when, without a clock
 //   - input.go, stream.go, retain.go, prefix.go: standard input and output
 //   - orphans_linux.go: [ReapOrphans], for the first process of a container

@@ -33,6 +33,10 @@ func TestMain(m *testing.M) {
 			starter(os.Args[2])
 		case "first":
 			firstProcess()
+		case "as-root":
+			asRoot(os.Args[2])
+		case "keeper":
+			keeperProgram(os.Args[2:])
 		}
 	}
 	ledgertest.DefaultSignals()
@@ -44,6 +48,9 @@ func starter(text string) {
 	var s struct {
 		Script     string
 		Term, Kill time.Duration
+		Max, After time.Duration
+		Keeper     []string
+		Log        string // what CannotEnd says
 	}
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		panic(err)
@@ -52,11 +59,21 @@ func starter(text string) {
 	if s.Kill > 0 {
 		spec.Lease = in(s.Term, s.Kill)
 	}
+	spec.MaxRuntime, spec.KillAfter = s.Max, s.After
+	if len(s.Keeper) > 0 {
+		spec.Keeper = Keeper{Args: s.Keeper, Every: 200 * time.Millisecond}
+	}
+	if s.Log != "" {
+		spec.CannotEnd = func(why string) { appendLine(s.Log, "said "+why) }
+	}
 	c, err := Start(context.Background(), spec)
 	if err != nil {
 		panic(err)
 	}
-	c.Wait()
+	e := c.Wait()
+	if s.Log != "" {
+		appendLine(s.Log, "ended "+how(e))
+	}
 	time.Sleep(20 * time.Second) // outlives its command; its test kills it
 	os.Exit(0)
 }

@@ -31,6 +31,9 @@ func (p *Process) Stop() {}
 // Kill does nothing.
 func (p *Process) Kill() {}
 
+// LeaseIsOver does nothing.
+func (p *Process) LeaseIsOver() {}
+
 // Done returns nil.
 func (p *Process) Done() <-chan struct{} { return nil }
 

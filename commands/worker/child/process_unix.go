@@ -39,6 +39,10 @@ type Process struct {
 	stderrTail *tail
 	streams    []*stream
 
+	cannotEnd func(why string) // see Spec.CannotEnd
+	mu        sync.Mutex
+	stuck     string // the last that it was given
+
 	killOnce sync.Once
 	done     chan struct{}
 	end      End // set when done is closed
@@ -61,6 +65,7 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 	p := &Process{
 		result:     &head{limit: spec.ResultLimit},
 		stderrTail: &tail{limit: stderrTail},
+		cannotEnd:  spec.CannotEnd,
 		done:       make(chan struct{}),
 	}
 	ours, theirs, err := socketPair()
@@ -107,6 +112,7 @@ func (p *Process) start(ctx context.Context, spec Spec, path string, theirs *os.
 		Path: []byte(path), Args: bytesOf(append([]string{spec.Path}, spec.Args...)),
 		Dir: []byte(spec.Dir), Env: bytesOf(spec.Env),
 		KillAfter: spec.KillAfter, MaxRuntime: spec.MaxRuntime, Lease: leaseOf(spec.Lease),
+		Keep: spec.Keeper.message(),
 	})
 	var a started
 	if err == nil {
@@ -166,9 +172,25 @@ func (p *Process) awaitSupervisor() error {
 		return nil
 	}
 	if p.supervisor != nil {
-		defer time.AfterFunc(killBackstop, func() { _ = p.supervisor.Kill() }).Stop()
+		gone := make(chan struct{})
+		defer close(gone)
+		p.afterBackstop(gone)
 	}
 	return p.wait()
+}
+
+// afterBackstop ends a supervising parent that has not done what it was to when the time is over, unless over
+// is closed before.
+func (p *Process) afterBackstop(over <-chan struct{}) {
+	time.AfterFunc(killBackstop, func() {
+		select {
+		case <-over:
+		default:
+			if !p.killHere() {
+				p.afterBackstop(over)
+			}
+		}
+	})
 }
 
 // Extend replaces the deadlines. That has no effect on a command that has been sent TERM.
@@ -182,23 +204,43 @@ func (p *Process) Stop() { _ = p.conn.send(order{Stop: true}) }
 
 // Kill ends the command and all its processes. It returns at once.
 func (p *Process) Kill() {
-	p.killOnce.Do(func() {
-		time.AfterFunc(killBackstop, func() {
-			select {
-			case <-p.done:
-			default:
-				p.killHere()
-			}
-		})
-	})
+	p.killOnce.Do(func() { p.afterBackstop(p.done) })
 	_ = p.conn.send(order{Kill: true})
 }
 
-// killHere kills the process group, for a supervising parent that has died or is stopped.
-func (p *Process) killHere() {
+// LeaseIsOver says that the lease is not to be kept any more, whatever of the command lives on. Its deadlines
+// stay.
+func (p *Process) LeaseIsOver() { _ = p.conn.send(order{Over: true}) }
+
+// killHere kills the command's processes, for a supervising parent that has died or is stopped, and that
+// parent. It returns false where it may not signal one of them: then nothing may end the only process that
+// watches it, and what stops that parent is lifted.
+func (p *Process) killHere() bool {
 	_ = unix.Kill(-p.Pid, unix.SIGKILL)
-	if p.supervisor != nil {
+	if p.supervisor == nil {
+		return true
+	}
+	_, stuck := killDescendants(p.supervisor.Pid, 0)
+	if stuck == "" && p.Pid != 0 && unix.Kill(-p.Pid, 0) == unix.EPERM {
+		stuck = describe(p.Pid)
+	}
+	if stuck == "" {
 		_ = p.supervisor.Kill()
+		return true
+	}
+	_ = unix.Kill(p.supervisor.Pid, unix.SIGCONT)
+	p.tellCannotEnd(stuck)
+	return false
+}
+
+// tellCannotEnd passes on which process may not be signalled, if that is news.
+func (p *Process) tellCannotEnd(why string) {
+	p.mu.Lock()
+	news := p.stuck != why
+	p.stuck = why
+	p.mu.Unlock()
+	if news && p.cannotEnd != nil {
+		p.cannotEnd(why)
 	}
 }
 
@@ -214,10 +256,9 @@ func (p *Process) Wait() End {
 // follow waits for the end, reads the rest of the output and sets p.end.
 func (p *Process) follow() {
 	defer close(p.done)
-	var e ended
-	err := p.conn.receive(&e)
+	e, err := p.receiveEnd()
 	if err != nil { // the supervising parent kills the rest when the connection closes
-		_ = unix.Kill(-p.Pid, unix.SIGKILL)
+		p.awaitGroup()
 	}
 	_ = p.conn.close()
 	if how := p.awaitSupervisor(); err != nil && how != nil {
@@ -242,6 +283,34 @@ func (p *Process) follow() {
 	default:
 		code := e.Status.ExitStatus()
 		p.end.ExitCode = &code
+	}
+}
+
+// receiveEnd returns how the command ended, as the supervising parent says.
+func (p *Process) receiveEnd() (ended, error) {
+	for {
+		var r report
+		if err := p.conn.receive(&r); err != nil {
+			return ended{}, err
+		}
+		if r.CannotEnd != nil {
+			p.tellCannotEnd(*r.CannotEnd)
+		}
+		if r.Ended != nil {
+			return *r.Ended, nil
+		}
+	}
+}
+
+// awaitGroup kills the process group of the command, whose supervising parent has died. It waits as long as
+// none of the group may be signalled.
+func (p *Process) awaitGroup() {
+	err := unix.Kill(-p.Pid, unix.SIGKILL)
+	for pause := stuckAfter; err == unix.EPERM; pause = stuckLook {
+		time.Sleep(pause)
+		if err = unix.Kill(-p.Pid, 0); err == unix.EPERM { // no KILL: the number may be another group's by now
+			p.tellCannotEnd(describe(p.Pid))
+		}
 	}
 }
 
@@ -279,6 +348,14 @@ func cannotStart(spec Spec, path string, a started) error {
 		return &StartError{Path: spec.Path, Code: 126, Err: err}
 	}
 	return &StartError{Path: spec.Path, Code: 126, Err: a.Errno}
+}
+
+// message returns k for the supervising parent; nil for the zero Keeper.
+func (k Keeper) message() *keep {
+	if len(k.Args) == 0 {
+		return nil
+	}
+	return &keep{Args: bytesOf(k.Args), Env: bytesOf(k.Env), Every: k.Every}
 }
 
 func bytesOf(texts []string) [][]byte {

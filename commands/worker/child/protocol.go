@@ -14,8 +14,8 @@ import (
 )
 
 // The worker and the supervising parent exchange JSON objects over a socket pair. The worker sends a command
-// and then any number of orders. The parent answers with started and then ended. Both processes run the same
-// program, so the messages have no version.
+// and then any number of orders. The parent answers with started and then reports, of which the last says how
+// it ended. Both processes run the same program, so the messages have no version.
 
 // command describes what to run. Its texts are bytes, since JSON changes a string that is not UTF-8.
 type command struct {
@@ -24,6 +24,13 @@ type command struct {
 	KillAfter  time.Duration
 	MaxRuntime time.Duration
 	Lease      lease
+	Keep       *keep `json:",omitempty"`
+}
+
+// keep is Keeper on its way to the supervising parent.
+type keep struct {
+	Args, Env [][]byte
+	Every     time.Duration
 }
 
 // order changes how a running command goes on.
@@ -31,6 +38,7 @@ type order struct {
 	Lease *lease `json:",omitempty"` // these deadlines replace the earlier ones
 	Stop  bool   `json:",omitempty"`
 	Kill  bool   `json:",omitempty"`
+	Over  bool   `json:",omitempty"` // the lease is over, and not to be kept
 }
 
 // started answers a command: it runs, or why it does not.
@@ -41,7 +49,13 @@ type started struct {
 	Late  bool          `json:",omitempty"` // it was not started, because its lease had expired
 }
 
-// ended is the last message.
+// report is what the supervising parent sends after started: how things are, and in the end how they ended.
+type report struct {
+	Ended     *ended  `json:",omitempty"` // the last message
+	CannotEnd *string `json:",omitempty"` // which process may not be signalled, and why; "": none any more
+}
+
+// ended is how the command ended.
 type ended struct {
 	Status *syscall.WaitStatus // of the command; null: it could not be killed
 	Cause  Cause

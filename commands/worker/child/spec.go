@@ -31,6 +31,20 @@ type Spec struct {
 	KillAfter  time.Duration // from TERM to KILL; default 10 s
 	MaxRuntime time.Duration // TERM after this time, KILL another KillAfter later; default 0: no limit
 	Lease      Deadlines     // replaced by Process.Extend
+
+	// CannotEnd is called when the command is to be ended, and a process of it lives that may not be signalled,
+	// such as one that sudo made root's: with which one it is and why, and with "" when there is none any more.
+	// Until that process is gone, the command has not ended. It must not block. nil: nothing is called
+	CannotEnd func(why string)
+	Keeper    Keeper // keeps the lease of such a command; the zero Keeper: nothing does
+}
+
+// Keeper is a program that the supervising parent runs while a process lives that it may not signal, and the
+// worker, which would keep the lease, is dead or frozen.
+type Keeper struct {
+	Args  []string // argv. What may not be signalled, and why, is added as the last argument
+	Env   []string // all of its environment
+	Every time.Duration
 }
 
 // Deadlines are the times at which a command is sent TERM and KILL because its lease was not renewed. A zero
@@ -61,7 +75,7 @@ type End struct {
 	Signal   string // the signal that ended it, such as "SIGKILL"
 	Err      error  // its status is unknown: its supervising parent was killed, or it cannot be killed
 	Cause    Cause  // the first reason to end it, if it was signalled at all
-	Left     int    // processes of the command that still run, because they could not be killed
+	Left     int    // processes of the command that KILL has not ended yet, because the kernel holds them
 
 	Stdout          []byte // the first ResultLimit bytes
 	StdoutSize      int64  // how many bytes were written

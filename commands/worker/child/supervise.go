@@ -19,9 +19,15 @@ import (
 // command's.
 const controlFD = 3
 
-// killTimeout bounds the wait for processes that KILL does not end at once: those blocked in the kernel, and
-// those of another user.
-const killTimeout = 5 * time.Second
+const (
+	// killTimeout bounds the wait for processes that KILL does not end at once, because the kernel holds them.
+	killTimeout = 5 * time.Second
+
+	// stuckAfter is how long a process may not be signalled before that is said: an ending one is so for a
+	// moment. stuckLook is how often such processes are looked for then; the end of one is noticed at once.
+	stuckAfter = 200 * time.Millisecond
+	stuckLook  = 5 * time.Second
+)
 
 // Supervise makes this process the supervising parent of one command. It receives the command from the worker
 // that started this process, runs it, enforces its deadlines, and returns when the command and all its
@@ -31,9 +37,12 @@ const killTimeout = 5 * time.Second
 // This process has its own session, so a signal to the worker's process group does not reach it. It kills the
 // command at once when the worker has died, and at the deadline when the worker is frozen.
 //
-// On Linux, this covers every process that the command has started, in any process group or session, as long
-// as this process is permitted to signal it; if this process is killed, the command still ends. On other
-// systems, and on a Linux without /proc, it covers the process group of the command.
+// On Linux, this covers every process that the command has started, in any process group or session; if this
+// process is killed, the command still ends. On other systems, and on a Linux without /proc, it covers the
+// process group of the command.
+//
+// A process that it may not signal, such as one that sudo made root's, it waits for, for as long as that
+// lives. If the worker is dead or frozen meanwhile, it keeps the lease: it runs the Keeper of the Spec.
 func Supervise() error {
 	unix.CloseOnExec(controlFD)
 	if _, err := unix.GetsockoptInt(controlFD, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
@@ -64,9 +73,14 @@ type supervisor struct {
 	adopts bool      // this process adopts orphans, so that every descendant of the command is its descendant
 
 	pid       int
+	orders    chan order              // from the worker; closed when it has died
 	exited    chan syscall.WaitStatus // of the command
+	oneEnded  chan struct{}           // a child has been reaped; has room for one
 	childless chan struct{}           // closed when no child is left
 	done      chan struct{}           // closed when run returns
+
+	keeper keeper
+	said   string // the process that may not be signalled, as the worker knows it
 
 	mu     sync.Mutex // held while reaping and signalling: once reaped, the number may belong to another process
 	reaped bool       // the command; its group must not be signalled any more
@@ -80,6 +94,8 @@ func (s *supervisor) run() {
 		return // the worker has died
 	}
 	s.exited, s.childless, s.done = make(chan syscall.WaitStatus, 1), make(chan struct{}), make(chan struct{})
+	s.orders, s.oneEnded = make(chan order), make(chan struct{}, 1)
+	s.keeper = keeper{keep: cmd.Keep}
 	defer close(s.done)
 	answer := make(chan started)
 	begun := clock()
@@ -97,8 +113,9 @@ func (s *supervisor) run() {
 	if cmd.MaxRuntime > 0 {
 		due.runtime = begun.add(cmd.MaxRuntime)
 	}
+	go s.listen()
 	status := s.watch(&due)
-	left := s.endAll()
+	left := s.endAll(&due)
 	if status == nil {
 		select {
 		case st := <-s.exited:
@@ -106,13 +123,11 @@ func (s *supervisor) run() {
 		default:
 		}
 	}
-	_ = s.worker.send(ended{Status: status, Cause: due.cause, Left: left})
+	_ = s.worker.send(report{Ended: &ended{Status: status, Cause: due.cause, Left: left}})
 }
 
 // watch returns the status of the command when it has ended, or nil when it must be killed.
 func (s *supervisor) watch(due *schedule) *syscall.WaitStatus {
-	orders := make(chan order)
-	go s.listen(orders)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -125,29 +140,39 @@ func (s *supervisor) watch(due *schedule) *syscall.WaitStatus {
 		case unix.SIGKILL:
 			return nil
 		case unix.SIGTERM:
-			s.signalGroup(unix.SIGTERM)
-			s.signalGroup(unix.SIGCONT) // a stopped process handles no other signal
+			_ = s.signalGroup(unix.SIGTERM)
+			_ = s.signalGroup(unix.SIGCONT) // a stopped process handles no other signal
+			if due.cause == CauseLease && s.adopts {
+				s.keeper.run(s, unsignallable(os.Getpid())) // it will not end in time
+			}
 		}
 		timer.Reset(due.wait(clock()))
 		select {
 		case status := <-s.exited:
 			return &status
-		case o, ok := <-orders:
-			switch {
-			case !ok: // the worker has died
+		case o, ok := <-s.orders:
+			if !ok { // the worker has died
+				s.orders, s.keeper.alone = nil, true
 				return nil
-			case o.Lease != nil:
-				due.lease = *o.Lease
-			default:
-				due.stopNow, due.killNow = due.stopNow || o.Stop, due.killNow || o.Kill
 			}
+			s.take(o, due)
 		case <-timer.C:
 		}
 	}
 }
 
+// take carries out an order of the worker.
+func (s *supervisor) take(o order, due *schedule) {
+	if o.Lease != nil {
+		due.lease = *o.Lease
+	}
+	due.stopNow, due.killNow = due.stopNow || o.Stop, due.killNow || o.Kill
+	s.keeper.over = s.keeper.over || o.Over
+}
+
 // listen passes on the worker's orders, and closes the channel when the connection has ended.
-func (s *supervisor) listen(orders chan<- order) {
+func (s *supervisor) listen() {
+	orders := s.orders
 	defer close(orders)
 	for {
 		var o order
@@ -188,51 +213,104 @@ func (s *supervisor) hold(cmd command, answer chan<- started) {
 		if err != nil {
 			return // no child is left
 		}
+		s.keeper.reaped(reaped, status)
 		if reaped == pid {
 			s.exited <- status
 			if !s.adopts {
 				return
 			}
 		}
-	}
-}
-
-// endAll kills the command, if it still runs, and all that it left behind. It returns how many processes
-// could not be killed.
-func (s *supervisor) endAll() (left int) {
-	if s.running() {
-		s.killTree()
-	}
-	timeout := time.After(killTimeout)
-	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		select {
-		case <-s.childless:
-			return 0
-		case <-timeout:
-			return max(1, s.killTree())
-		case <-time.After(pause):
-			s.killTree() // again: it may have started more
+		case s.oneEnded <- struct{}{}:
+		default:
 		}
 	}
 }
 
-// killTree sends KILL to the whole group, then to each descendant outside it, and returns how many it found.
-func (s *supervisor) killTree() int {
-	n := 0
-	if s.signalGroup(unix.SIGKILL) {
-		n = 1
+// endAll kills the command, if it still runs, and all that it left behind, and waits for their end: for as
+// long as one lives that may not be signalled, and else for killTimeout. It returns how many are left.
+func (s *supervisor) endAll(due *schedule) (left int) {
+	var n int
+	var stuck string
+	if s.running() {
+		n, stuck = s.killTree()
 	}
-	if s.adopts {
-		n = killDescendants()
+	var since time.Time // when one was seen first that may not be signalled; zero: there is none
+	hidden := false     // there is a child, and /proc does not show it: it hides the processes of others
+	giveUp := time.Now().Add(killTimeout)
+	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		switch {
+		case stuck == "":
+			since = time.Time{}
+			s.tellCannotEnd("")
+			if time.Now().After(giveUp) {
+				return max(1, n)
+			}
+		case since.IsZero():
+			since = time.Now()
+		case time.Since(since) >= stuckAfter:
+			s.tellCannotEnd(stuck)
+			giveUp = time.Now().Add(killTimeout) // once that one has ended
+			pause = stuckLook
+			if s.keeper.alone || due.lease.Term.passed(clock()) {
+				s.keeper.run(s, stuck)
+				pause = s.keeper.wait()
+			} else if term := due.lease.Term; term != 0 {
+				pause = min(pause, max(time.Duration(term-clock()), 0)+time.Millisecond)
+			}
+		}
+		select {
+		case <-s.childless:
+			return 0
+		case o, ok := <-s.orders:
+			if !ok {
+				s.orders, s.keeper.alone = nil, true
+			}
+			s.take(o, due)
+		case <-s.oneEnded:
+		case <-time.After(pause):
+		}
+		n, stuck = s.killTree() // again: it may have started more
+		if hidden = hidden || n == 0 && s.adopts && time.Now().After(giveUp); hidden && stuck == "" {
+			if stuck = "a process that /proc does not show"; s.running() {
+				stuck = describe(s.pid)
+			}
+		}
 	}
-	return n
 }
 
-// signalGroup sends sig to the command's group unless the command has been reaped. It reports whether it did.
-func (s *supervisor) signalGroup(sig syscall.Signal) bool {
+// tellCannotEnd reports to the worker, if that is news, which process may not be signalled.
+func (s *supervisor) tellCannotEnd(why string) {
+	if s.said != why {
+		s.said = why
+		_ = s.worker.send(report{CannotEnd: &why})
+	}
+}
+
+// killTree sends KILL to the whole group, then to each descendant outside it. It returns how many it found,
+// and of those that it may not signal which one and why.
+func (s *supervisor) killTree() (n int, stuck string) {
+	err := s.signalGroup(unix.SIGKILL)
+	if s.adopts {
+		return killDescendants(os.Getpid(), s.keeper.process())
+	}
+	switch err {
+	case nil:
+		n = 1
+	case unix.EPERM:
+		n, stuck = 1, describe(s.pid)
+	}
+	return n, stuck
+}
+
+// signalGroup sends sig to the command's group unless the command has been reaped.
+func (s *supervisor) signalGroup(sig syscall.Signal) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.reaped && unix.Kill(-s.pid, sig) == nil
+	if s.reaped {
+		return unix.ESRCH
+	}
+	return unix.Kill(-s.pid, sig)
 }
 
 func (s *supervisor) running() bool {

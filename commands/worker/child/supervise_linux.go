@@ -3,7 +3,9 @@ package child
 import (
 	"bytes"
 	"os"
+	"os/user"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -71,48 +73,97 @@ func memoryFile(data []byte) (*os.File, error) {
 	return fill(os.NewFile(uintptr(fd), "stdin"), data)
 }
 
-// killDescendants sends KILL to every descendant of this process and returns how many there are. Parents come
-// before their children, since a shell whose child is killed continues with its next command.
-func killDescendants() int {
-	self := os.Getpid()
+// killDescendants sends KILL to every descendant of the process root, except skip, and returns how many there
+// are, and of those that it may not signal which one and why. Parents come before their children, since a
+// shell whose child is killed continues with its next command.
+func killDescendants(root, skip int) (n int, stuck string) {
+	return signalDescendants(root, skip, unix.SIGKILL)
+}
+
+// unsignallable returns which descendant of the process root may not be signalled, and why; "": none.
+func unsignallable(root int) string {
+	_, stuck := signalDescendants(root, 0, 0)
+	return stuck
+}
+
+func signalDescendants(root, skip int, sig syscall.Signal) (n int, stuck string) {
 	names, err := readDirNames("/proc")
 	if err != nil {
-		return 0
+		return 0, ""
 	}
 	children := map[int][]int{}
 	for _, name := range names {
-		if pid, err := strconv.Atoi(name); err == nil {
+		if pid, err := strconv.Atoi(name); err == nil && pid != skip {
 			if parent, ok := parentOf(pid); ok {
 				children[parent] = append(children[parent], pid)
 			}
 		}
 	}
-	n := 0
-	for parents := []int{self}; len(parents) > 0; parents = parents[1:] {
+	for parents := []int{root}; len(parents) > 0; parents = parents[1:] {
 		for _, pid := range children[parents[0]] {
-			killChild(pid, parents[0], self)
+			if signalChild(pid, parents[0], root, sig) == unix.EPERM && stuck == "" {
+				stuck = describe(pid)
+			}
 			n++
 		}
 		parents = append(parents, children[parents[0]]...)
 	}
-	return n
+	return n, stuck
 }
 
-// killChild sends KILL to pid if it is still a child of parent, or has been orphaned and adopted by self. It
+// signalChild sends sig to pid if it is still a child of parent, or has been orphaned and adopted by root. It
 // opens a pidfd first, so that the number cannot be reused between the check and the signal.
-func killChild(pid, parent, self int) {
+func signalChild(pid, parent, root int, sig syscall.Signal) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err == nil {
 		defer unix.Close(fd)
 	}
-	if now, ok := parentOf(pid); !ok || now != parent && now != self {
-		return
+	if now, ok := parentOf(pid); !ok || now != parent && now != root {
+		return nil
 	}
 	if err != nil { // an old kernel, or a filter that forbids pidfds
-		_ = unix.Kill(pid, unix.SIGKILL)
-		return
+		return unix.Kill(pid, sig)
 	}
-	_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+	return unix.PidfdSendSignal(fd, sig, nil, 0)
+}
+
+// describe says which process this is, and whose, for people; "" if it has ended.
+func describe(pid int) string {
+	number := strconv.Itoa(pid)
+	stat, err := os.ReadFile("/proc/" + number + "/stat")
+	begin, end := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
+	if err != nil || begin < 0 || end < begin {
+		if unix.Kill(pid, 0) == unix.ESRCH {
+			return ""
+		}
+		return "pid " + number + " belongs to another user"
+	}
+	if state := bytes.Fields(stat[end+1:]); len(state) == 0 || string(state[0]) == "Z" {
+		return ""
+	}
+	name := strings.ToValidUTF8(string(stat[begin+1:end]), "?")
+	if quoted := strconv.Quote(name); quoted != `"`+name+`"` {
+		name = quoted
+	}
+	return "pid " + number + " (" + name + ") " + whose(number)
+}
+
+// whose says to whom a process belongs, or that it may not be signalled though it belongs to this user.
+func whose(pid string) string {
+	status, _ := os.ReadFile("/proc/" + pid + "/status")
+	_, after, _ := bytes.Cut(status, []byte("\nUid:"))
+	uids := bytes.Fields(after)
+	if len(uids) < 4 {
+		return "belongs to another user"
+	}
+	uid := string(uids[0])
+	if uid == strconv.Itoa(os.Getuid()) {
+		return "may not be signalled"
+	}
+	if u, err := user.LookupId(uid); err == nil {
+		return "belongs to " + u.Username
+	}
+	return "belongs to user " + uid
 }
 
 // parentOf returns the parent of a process.

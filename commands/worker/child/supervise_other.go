@@ -4,6 +4,7 @@ package child
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"syscall"
 
@@ -39,4 +40,9 @@ func (s *supervisor) reapNext(pid int) (reaped int, status syscall.WaitStatus, e
 
 func memoryFile([]byte) (*os.File, error) { return nil, errors.ErrUnsupported }
 
-func killDescendants() int { return 0 }
+func killDescendants(int, int) (n int, stuck string) { return 0, "" }
+
+func unsignallable(int) string { return "" }
+
+// describe says which process this is, for people.
+func describe(pid int) string { return fmt.Sprintf("pid %d belongs to another user", pid) }

@@ -36,12 +36,20 @@ func FromLine(p *cli.Program, c *cli.Context) (*worker.Command, error) {
 		return nil, err
 	}
 	command := &worker.Command{Path: p.Rest[0], Args: p.Rest[1:], DB: cli.AbsoluteDSN(p.DB),
-		Supervisor: worker.SelfSupervisor(),
-		Map:        exits, Stdout: os.Stdout, Stderr: os.Stderr, ResultLimit: resultLimit,
+		Supervisor: worker.SelfSupervisor(), Keeper: keeper(),
+		Map: exits, Stdout: os.Stdout, Stderr: os.Stderr, ResultLimit: resultLimit,
 		NoResult: c.String("result") == resultNone, Private: noCapture(c), LogLimit: int64(c.Int("log-limit"))}
 	command.KillAfter, _ = cli.DurationValue(c, "kill-after")
 	command.EnvOnly, err = envNames(p, c.StringSlice("env"))
 	return command, err
+}
+
+// keeper is this program as the one that keeps a claim; see [worker.Command].
+func keeper() []string {
+	if self := worker.SelfSupervisor(); self != nil {
+		return []string{self[0], "heartbeat"}
+	}
+	return nil
 }
 
 // envNames are the variables that --env lets through; nil without it, which lets all through.

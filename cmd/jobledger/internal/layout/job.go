@@ -87,6 +87,7 @@ func (b *jobPairs) outcome(j state.Job) {
 		b.add("progress", render.Percent(*j.Progress))
 	}
 	b.add("note", j.Note)
+	b.add("cannot be ended", j.CannotEnd)
 	if !j.FinishedAt.IsZero() {
 		b.at("finished", j.FinishedAt)
 	}

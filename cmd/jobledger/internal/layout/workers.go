@@ -70,6 +70,9 @@ func progressText(j projection.Job) string {
 	if j.Note != "" {
 		parts = append(parts, j.Note)
 	}
+	if j.CannotEnd != "" {
+		parts = append(parts, "cannot be ended: "+j.CannotEnd)
+	}
 	return strings.Join(parts, " ")
 }
 
@@ -102,6 +105,7 @@ type HeldJobJSON struct {
 	LeaseExpiresAt *string     `json:"lease_expires_at"`
 	Progress       *float64    `json:"progress"`
 	Note           *string     `json:"note"`
+	CannotEnd      string      `json:"cannot_end,omitempty"`
 	ID             event.JobID `json:"id"` // of the job, too
 }
 
@@ -118,7 +122,7 @@ func NewWorkerJSON(w status.Worker) WorkerJSON {
 			Attempt:     j.Attempt,
 			ClaimedAt:   render.TimeOrNull(j.ClaimedAt),
 			HeartbeatAt: render.TimeOrNull(j.HeartbeatAt), LeaseExpiresAt: render.TimeOrNull(j.LeaseUntil),
-			Progress: j.Progress, Note: render.TextOrNull(j.Note)})
+			Progress: j.Progress, Note: render.TextOrNull(j.Note), CannotEnd: j.CannotEnd})
 	}
 	return out
 }

@@ -124,6 +124,7 @@ func (d *description) heartbeat(b *event.Heartbeat) {
 		d.add("%s", Percent(*b.Progress))
 	}
 	d.addIf(b.Note != "", "%s", b.Note)
+	d.addIf(b.CannotEnd != "", "cannot be ended: %s", b.CannotEnd)
 }
 
 func (d *description) succeeded(b *event.Succeeded) {
@@ -152,6 +153,7 @@ func (d *description) reclaimed(b *event.Reclaimed) {
 		event.MaxRuntime: "max runtime exceeded"}[b.Reason])
 	d.add("lease ended at %s", d.moment(b.LeaseUntil))
 	d.add("last heartbeat %s", d.moment(b.LastHeartbeat))
+	d.addIf(b.StillRunning != "", "still running: %s", b.StillRunning)
 	d.retry(b.RetryAt)
 }
 

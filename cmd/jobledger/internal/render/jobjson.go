@@ -46,6 +46,7 @@ func ToJSON(j projection.Job) JobJSON {
 		ClaimedAt:   TimeOrNull(j.ClaimedAt),
 		HeartbeatAt: TimeOrNull(j.HeartbeatAt), LeaseExpiresAt: TimeOrNull(j.LeaseUntil), Progress: j.Progress,
 		Note:       TextOrNull(j.Note),
+		CannotEnd:  j.CannotEnd,
 		FinishedAt: TimeOrNull(j.FinishedAt), ErrorCode: TextOrNull(j.ErrorCode),
 		ErrorDetail: TextOrNull(j.ErrorDetail)}
 	if j.MaxRuntime > 0 {

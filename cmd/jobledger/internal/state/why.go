@@ -283,8 +283,19 @@ func (r *reasons) held() {
 			r.when(j.LeaseUntil), r.hint("; 'jobledger sweep' or any worker would"))
 	}
 	if !j.EndBy.IsZero() {
-		r.say("Its max runtime ends at %s.", r.when(j.EndBy))
+		r.say("Its max runtime %s at %s.", ends(j.EndBy, now), r.when(j.EndBy))
 	}
+	if j.CannotEnd != "" {
+		r.say("It cannot be ended: %s. Its worker waits for the end of that process.", j.CannotEnd)
+	}
+}
+
+// ends is the verb for an end at this time.
+func ends(at, now time.Time) string {
+	if at.After(now) {
+		return "ends"
+	}
+	return "ended"
 }
 
 func (r *reasons) ended() {

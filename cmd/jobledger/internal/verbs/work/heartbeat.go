@@ -25,6 +25,8 @@ func (p *Verbs) Heartbeat() cli.Verb {
 			&cli.StringFlag{Name: "progress", Usage: "how far the work is: `P` from 0 to 1, or a percentage such as " +
 				"40%"},
 			&cli.StringFlag{Name: "note", Usage: "what it is at: `TEXT`"},
+			&cli.StringFlag{Name: "cannot-end", Usage: "`WHICH` process is to end and may not be " +
+				"signalled, and why; while that is said, the lease may go on beyond the max runtime"},
 		),
 		Examples: []cli.Example{
 			{"jobledger heartbeat 01JB2Q… --token 01JB2R…", "for as long again as the claim's lease"},
@@ -39,7 +41,7 @@ func (p *Verbs) Heartbeat() cli.Verb {
 			}
 			return jobverb.AsOwner(p.Program, c, func(j projection.Job, token, owner string) commands.Command {
 				return commands.Heartbeat{Token: token, Owner: owner, Lease: leaseFor(c, j), Progress: progress,
-					Note: c.String("note")}
+					Note: c.String("note"), CannotEnd: c.String("cannot-end")}
 			})
 		},
 	})
