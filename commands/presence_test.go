@@ -175,3 +175,136 @@ func TestPresenceOfDeadWorkers(t *testing.T) {
 	})
 	check(err)
 }
+
+// TestSilentInRetrospect: a worker that dies while it is idle is silent as of the first presence that it
+// missed, or as of the start of its successor. Up to now, a living one may be late.
+func TestSilentInRetrospect(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t)
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	dead, lives, next := worker("dead"), worker("lives"), worker("dead")
+	next.Boot, dead.Host, next.Host = "boot-next", "alpha", "alpha"
+	check(q.WorkerStarted(t.Context(), dead, []string{"mail"}, nil))
+	check(q.WorkerStarted(t.Context(), lives, []string{"mail"}, nil))
+	died := q.Now
+	state := func(after time.Duration, live bool) (states string) {
+		t.Helper()
+		check(q.Store.Read(t.Context(), func(tx *ledger.Tx) (err error) {
+			var workers []status.Worker
+			if live {
+				workers, err = status.Workers(t.Context(), tx, q.Now, false)
+			} else {
+				m, err := projection.AtTime(t.Context(), tx, died.Add(after))
+				if err != nil {
+					return err
+				}
+				if workers, err = status.WorkersAsOf(t.Context(), tx, m, false); err != nil {
+					return err
+				}
+				_, both, err := status.AsOf(t.Context(), tx, m)
+				if err != nil || fmt.Sprint(both) != fmt.Sprint(workers) {
+					t.Errorf("after %s: with the queues %v, %v, alone %v", after, both, err, workers)
+				}
+			}
+			for _, w := range workers {
+				states += strings.TrimPrefix(w.Boot, "boot-") + " " + string(w.State) + " "
+			}
+			return err
+		}))
+		return strings.TrimSpace(states)
+	}
+	want := func(after time.Duration, live bool, want string) {
+		t.Helper()
+		if got := state(after, live); got != want {
+			t.Errorf("asked after %s, after %s, live %t: %s, want %s", q.Now.Sub(died), after, live, got, want)
+		}
+	}
+	q.Now = died.Add(20 * time.Second)
+	want(0, true, "dead idle lives idle")
+	want(20*time.Second, false, "dead idle lives idle") // it may be late
+	check(q.Present(t.Context(), lives))
+	check(q.WorkerStarted(t.Context(), next, []string{"mail"}, nil))
+	want(0, true, "dead idle next idle lives idle")
+	q.Now = died.Add(21 * time.Second)
+	want(0, true, "dead silent next idle lives idle") // it has a successor
+	for range 4 {
+		q.Now = q.Now.Add(15 * time.Second)
+		check(q.Present(t.Context(), lives))
+		check(q.Present(t.Context(), next))
+	}
+	want(14*time.Second, false, "dead idle lives idle")
+	want(16*time.Second, false, "dead silent lives idle")
+	want(25*time.Second, false, "dead silent next idle lives idle")
+	want(60*time.Second, false, "dead silent next idle lives idle")
+
+	// The same for one whose successor came at once.
+	last := worker("lives")
+	last.Boot = "boot-last"
+	q.Now = q.Now.Add(5 * time.Second)
+	check(q.WorkerStarted(t.Context(), last, []string{"mail"}, nil))
+	at := q.Now.Sub(died)
+	q.Now = q.Now.Add(10 * time.Minute)
+	want(at-time.Second, false, "dead silent next idle lives idle")
+	want(at, false, "dead silent next idle lives silent last idle")
+
+	// The report of what fell silent says so too.
+	check(q.Store.Read(t.Context(), func(tx *ledger.Tx) error {
+		to, err := projection.AtTime(t.Context(), tx, died.Add(10*time.Second))
+		if err != nil {
+			return err
+		}
+		found, err := status.FellSilent{From: projection.Moment{}, To: to}.Read(t.Context(), tx)
+		if err != nil || len(found) != 1 || found[0].Boot != dead.Boot || !found[0].SeenAt.Equal(died) {
+			t.Errorf("silent %+v, %v", found, err)
+		}
+		return err
+	}))
+}
+
+// TestSilentCountsTakeovers: a process that only took a claim over lived then.
+func TestSilentCountsTakeovers(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t)
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, second := worker("w"), worker("w")
+	second.Boot = "boot-second"
+	check(q.WorkerStarted(t.Context(), first, []string{"mail"}, nil))
+	check(q.WorkerStarted(t.Context(), second, []string{"mail"}, nil))
+	q.enqueue(commands.Enqueue{})
+	j := q.claimOne("w")
+	q.Now = q.Now.Add(30 * time.Second)
+	_, err := q.Apply(t.Context(), "worker:w", j.ID,
+		commands.TakeOver{Token: j.Token, Process: second, Lease: time.Minute})
+	check(err)
+	took := q.Now
+	q.Now = q.Now.Add(5 * time.Minute)
+	if lost := q.sweep(); len(lost) != 1 {
+		t.Fatalf("%d jobs were taken back", len(lost))
+	}
+	check(q.Store.Read(t.Context(), func(tx *ledger.Tx) error {
+		to, err := projection.AtTime(t.Context(), tx, q.Now)
+		if err != nil {
+			return err
+		}
+		found, err := status.FellSilent{To: to, Worker: second.Boot}.Read(t.Context(), tx)
+		if err != nil || len(found) != 1 || !found[0].SeenAt.Equal(took) || found[0].Taken != 1 ||
+			found[0].Holds != 0 {
+			t.Errorf("silent: %+v, %v, want one seen at %s that lost a job", found, err, took)
+		}
+		found, err = status.FellSilent{To: to}.Read(t.Context(), tx)
+		if len(found) != 2 || found[0].Boot != first.Boot || found[0].Taken != 0 {
+			t.Errorf("all silent: %+v, %v", found, err)
+		}
+		return err
+	}))
+}

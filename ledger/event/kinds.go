@@ -1,6 +1,10 @@
 package event
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
 
 // Kind says what happened. Its number is stored, so the numbers are for ever (I9).
 type Kind int
@@ -125,6 +129,28 @@ func ParseKind(word string) (Kind, error) {
 
 // EndsClaim reports whether an event of this kind ends the claim that it concerns.
 func (k Kind) EndsClaim() bool { return k >= KindSucceeded && k <= KindCancelled }
+
+// IsSignOfLife reports whether an event of this kind shows that its worker's process lived then: it announced
+// its start, claimed, or wrote about a claim, or tried to. A reclaim does not show that.
+func (k Kind) IsSignOfLife() bool {
+	switch k {
+	case KindClaimed, KindHeartbeat, KindSucceeded, KindFailed, KindReleased, KindRefused, KindWorkerStarted,
+		KindStopped, KindTakenOver:
+		return true
+	}
+	return false
+}
+
+// KindNumbers returns the numbers of the kinds for which is reports true, as a list for SQL: "2, 3, 4".
+func KindNumbers(is func(Kind) bool) string {
+	var numbers []string
+	for _, k := range Kinds() {
+		if is(k) {
+			numbers = append(numbers, strconv.Itoa(int(k)))
+		}
+	}
+	return strings.Join(numbers, ", ")
+}
 
 // showsProcess reports whether the event's worker is shown with its process (boot, host, pid, version) in
 // data.

@@ -62,7 +62,7 @@ func Compare(ctx context.Context, tx *ledger.Tx, from, to projection.Moment, lim
 		switch {
 		case kind == event.KindReclaimed:
 			silent[worker.Int64] = pos
-		case kind != event.KindCancelled: // an operator cancels, not the worker
+		case kind.IsSignOfLife():
 			delete(silent, worker.Int64)
 		}
 	}

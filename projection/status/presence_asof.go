@@ -19,11 +19,8 @@ func PresenceAsOf(ctx context.Context, tx *ledger.Tx, m projection.Moment) (pres
 		switch {
 		case !w.announced || w.State == Stopped:
 			continue
-		case w.State != Silent:
-		case w.signs.taken.After(w.SeenAt):
-			seen = w.SeenAt
-		default:
-			seen = earliest(w.SeenAt, m.At.Add(-3*projection.PresentEvery-time.Microsecond))
+		case w.State == Silent:
+			seen = w.alive
 		}
 		present = append(present, projection.Presence{Worker: w.Worker, SeenAt: seen})
 	}

@@ -33,22 +33,58 @@ const maxRecentClaims = 256
 // lastActs finds the last act of the process and the last job that the end of a lease lost it, both at most
 // at the event ?2, by the events of its last ?4 claims. It leaves out jobs that had ended by ?3 and in which
 // nothing has happened since, so it need not find what was before ?3.
-const lastActs = `SELECT coalesce(max(CASE WHEN e.kind <> 7 THEN e.at END), 0),
+var lastActs = actsColumns + `e.worker = ?1 AND e.pos <= ?2
+    AND e.job IN (SELECT r.job FROM (` + recentClaims + `?4) r LEFT JOIN jobs j ON j.n = r.job
+        WHERE j.finished_at IS NULL OR j.finished_at > ?3
+            OR EXISTS (SELECT 1 FROM events x WHERE x.job = r.job AND x.seq IS NULL))`
+
+// actsIn is lastActs in given jobs.
+var actsIn = actsColumns + `e.worker = ? AND e.pos <= ?
+    AND e.job IN (` + table.Placeholders(table.Chunk) + `)`
+
+var actsColumns = `SELECT coalesce(max(CASE WHEN e.kind <> 7 THEN e.at END), 0),
     coalesce(max(CASE WHEN e.kind = 7 AND coalesce(CAST(e.data AS TEXT), '') NOT LIKE '%max_runtime%'
         THEN e.at END), 0)
-FROM events e WHERE e.job IN (SELECT r.job FROM (` + recentClaims + `?4) r LEFT JOIN jobs j ON j.n = r.job
-        WHERE j.finished_at IS NULL OR j.finished_at > ?3
-            OR EXISTS (SELECT 1 FROM events x WHERE x.job = r.job AND x.seq IS NULL))
-    AND e.worker = ?1 AND e.pos <= ?2 AND e.kind IN (2, 3, 4, 5, 6, 7, 11, 29, 30)`
+FROM events e WHERE e.kind IN (7, ` + event.KindNumbers(event.Kind.IsSignOfLife) + `) AND `
 
 const claimedSince = `SELECT c.pos FROM events c WHERE c.kind = 2 AND c.worker = ? AND c.at > ? LIMIT 1`
 
-// signsOf returns the signs of life of the process with the number n, as of m; with past, what came later
-// too. The last few claims show most; of the others only the jobs that went on are read.
-func signsOf(ctx context.Context, tx *ledger.Tx, n int64, m projection.Moment, past bool) (s signs,
-	err error) {
+// takeovers are the jobs whose claims were taken over, by the number of the process that did. They are few.
+const takeovers = `SELECT e.worker, e.job FROM events e
+WHERE e.kind = 30 AND e.kind > 5 AND e.worker IS NOT NULL AND e.pos > ? ORDER BY e.pos`
+
+// takenOver returns the jobs whose claims each process took over after a pos, by its number.
+func takenOver(ctx context.Context, tx *ledger.Tx, after int64) (jobs map[int64][]int64, err error) {
+	rows, err := tx.Query(ctx, takeovers, after)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	jobs = make(map[int64][]int64)
+	for rows.Next() {
+		var n, job int64
+		if err := rows.Scan(&n, &job); err != nil {
+			return nil, err
+		}
+		jobs[n] = append(jobs[n], job)
+	}
+	return jobs, rows.Err()
+}
+
+// signsOf returns the signs of life of the process with the number n, which took over claims of the jobs
+// over, as of m; with past, what came later too. The last few claims show most; of the others only the jobs
+// that went on are read.
+func signsOf(ctx context.Context, tx *ledger.Tx, n int64, over []int64, m projection.Moment, past bool) (
+	s signs, err error) {
 	last := func(until, since, claims int64) (acted, taken int64, err error) {
 		err = table.ScanOne(ctx, tx, lastActs, []any{&acted, &taken}, n, until, since, claims)
+		for jobs := range table.Chunks(over[max(0, len(over)-maxRecentClaims):]) {
+			var a, t int64
+			if err == nil {
+				err = table.ScanOne(ctx, tx, actsIn, []any{&a, &t}, append([]any{n, until}, jobs...)...)
+			}
+			acted, taken = max(acted, a), max(taken, t)
+		}
 		return acted, taken, err
 	}
 	acted, taken, err := last(m.Pos, 0, maxRecentClaims/16)
@@ -70,67 +106,18 @@ func signsOf(ctx context.Context, tx *ledger.Tx, n int64, m projection.Moment, p
 	return s, err
 }
 
-// LostWorker is a worker process that fell silent without having announced its end.
-type LostWorker struct {
-	Worker
-	Replaced time.Time // the next start of a worker of its name on its host, by which it was gone; zero: none
-}
+const claimsOf = `SELECT r.job FROM (` + recentClaims + `256) r`
 
-// LostWorkers returns the processes that had started and not stopped at to, and whose last sign of life is
-// within from and to and too old for one that lives; the earliest first. Their Jobs are those held at to.
-// Its cost grows with the starts of workers, not with the events in between.
-func LostWorkers(ctx context.Context, tx *ledger.Tx, from, to projection.Moment) (lost []LostWorker,
-	err error) {
-	found := make(map[int64]*Worker)
-	if err := findPresent(ctx, tx, found); err != nil {
-		return nil, err
-	}
-	if err := addLives(ctx, tx, found, to, true); err != nil {
-		return nil, err
-	}
-	for n, w := range found {
-		if !w.announced || w.lives <= 0 || !w.later.IsZero() || w.present.After(to.At) {
-			continue
-		}
-		if w.signs, err = signsOf(ctx, tx, n, to, true); err != nil {
-			return nil, err
-		}
-		jobs, err := heldThen(ctx, tx, n, to)
-		if err != nil {
-			return nil, err
-		}
-		w.Jobs = jobs
-		w.judge(to.At)
-		if w.State == Silent && w.SeenAt.After(from.At) && !w.SeenAt.After(to.At) {
-			lost = append(lost, LostWorker{Worker: *w})
-		}
-	}
-	for i := range lost {
-		l := &lost[i]
-		for _, w := range found {
-			same := w.Name == l.Name && w.Host == l.Host && w.Boot != l.Boot
-			if same && w.StartedAt.After(l.SeenAt) && (l.Replaced.IsZero() || w.StartedAt.Before(l.Replaced)) {
-				l.Replaced = w.StartedAt
-			}
-		}
-	}
-	slices.SortFunc(lost, func(a, b LostWorker) int {
-		return cmp.Or(a.SeenAt.Compare(b.SeenAt), cmp.Compare(a.Boot, b.Boot))
-	})
-	return lost, nil
-}
-
-const claimsOf = `SELECT DISTINCT r.job FROM (` + recentClaims + `256) r`
-
-// heldThen returns the jobs that the process with the number n held at m.
-func heldThen(ctx context.Context, tx *ledger.Tx, n int64, m projection.Moment) (held []projection.Job,
-	err error) {
+// heldThen returns the jobs that the process with the number n held at m, of those that it claimed last, and
+// those whose claims it took over.
+func heldThen(ctx context.Context, tx *ledger.Tx, n int64, over []int64, m projection.Moment) (
+	held []projection.Job, err error) {
 	rows, err := tx.Query(ctx, claimsOf, n, m.Pos)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var claimed []int64
+	claimed := slices.Clone(over)
 	for rows.Next() {
 		var job int64
 		if err := rows.Scan(&job); err != nil {
@@ -141,6 +128,8 @@ func heldThen(ctx context.Context, tx *ledger.Tx, n int64, m projection.Moment) 
 	if err := rows.Err(); err != nil {
 		return nil, err
 	}
+	slices.Sort(claimed)
+	claimed = slices.Compact(claimed)
 	owner, err := tx.WorkerOf(ctx, n)
 	if err != nil {
 		return nil, err

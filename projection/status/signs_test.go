@@ -52,6 +52,10 @@ func TestSignsEqualPlainSearch(t *testing.T) {
 	acts := []event.Kind{event.KindClaimed, event.KindHeartbeat, event.KindSucceeded, event.KindFailed,
 		event.KindReleased, event.KindRefused, event.KindStopped, event.KindTakenOver}
 	err := s.Read(t.Context(), func(tx *ledger.Tx) error {
+		over, err := takenOver(t.Context(), tx, 0)
+		if err != nil {
+			return err
+		}
 		var events []event.Event
 		of := make(map[int64][]event.Event)
 		for e, err := range tx.Events(t.Context(), ledger.Filter{}) {
@@ -88,7 +92,7 @@ func TestSignsEqualPlainSearch(t *testing.T) {
 				return err
 			}
 			for n := range of {
-				got, err := signsOf(t.Context(), tx, n, m, true)
+				got, err := signsOf(t.Context(), tx, n, over[n], m, true)
 				if err != nil {
 					return err
 				}
@@ -120,6 +124,9 @@ func TestStatusPlans(t *testing.T) {
 	s := ledgertest.Open(t)
 	ledgertest.WantPlan(t, s, lastActs, "c USING INDEX claims (worker=? AND at<?)",
 		"j USING INTEGER PRIMARY KEY (rowid=?)", "e USING INDEX sqlite_autoindex_events_1 (job=?)")
+	ledgertest.WantPlan(t, s, actsIn, "e USING INDEX sqlite_autoindex_events_1 (job=?)")
+	ledgertest.WantPlan(t, s, takeovers, "e USING INDEX rare_events (kind=? AND rowid>?)")
+	ledgertest.WantPlan(t, s, takenAfter, "e USING INDEX lost_claims (at>?)")
 	ledgertest.WantPlan(t, s, claimedSince, "c USING COVERING INDEX claims (worker=? AND at>?)")
 	ledgertest.WantPlan(t, s, openNow, "jobs USING INDEX ready (lane>?)",
 		"jobs USING INDEX leases (lease_expires_at>?)")

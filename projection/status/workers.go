@@ -21,7 +21,7 @@ type WorkerState string
 const (
 	Working WorkerState = "working" // holds jobs, or runs the command of a claim that it lost
 	Idle    WorkerState = "idle"    // present, and holds none
-	Silent  WorkerState = "silent"  // did not announce its end and has missed three presence records
+	Silent  WorkerState = "silent"  // did not announce its end and shows no life; see WorkersAsOf
 	Stopped WorkerState = "stopped"
 )
 
@@ -44,6 +44,7 @@ type Worker struct {
 	lives     int       // starts without a stop
 	later     time.Time // its last start or stop after the moment that is looked at
 	signs     signs
+	alive     time.Time // the last sign of life that its process gave on its own; set by judge
 }
 
 const presentNow = `SELECT w.n, p.seen_at FROM workers w JOIN presence p ON p.boot = w.boot`
@@ -60,9 +61,10 @@ func Workers(ctx context.Context, tx *ledger.Tx, now time.Time, all bool) ([]Wor
 
 // WorkersAsOf returns, by name, the worker processes that had started and not stopped at m or held jobs then;
 // with all, every one that had ever started. Presence is recorded for now only: a process was alive at m if
-// anything shows that it lived later, and silent if it has shown no sign of life since three presence
-// records before m. One that held a job at m is working until its lease ends, unless it never wrote again
-// and the lease was left to run out.
+// anything shows that it lived later. One of which nothing does up to now was silent at m if it had missed
+// one presence record by then, or if a process of its name had started on its host. Now, it is silent after
+// three. One that held a job at m and recorded no presence is working until its lease ends, unless it never
+// wrote again and the lease was left to run out.
 func WorkersAsOf(ctx context.Context, tx *ledger.Tx, m projection.Moment, all bool) ([]Worker, error) {
 	then, err := projection.ListAsOf(ctx, tx,
 		projection.Filter{States: []event.State{event.ClaimedState, event.Running}}, m)
@@ -82,6 +84,10 @@ func (w *Worker) forgotten(now time.Time) bool {
 	return w.State == Stopped || w.State == Silent && len(w.Jobs)+len(w.Lost) == 0 &&
 		now.Sub(w.SeenAt) > 24*time.Hour
 }
+
+// signsKept is how old what shows life may be to matter for who is there now: longer than a silent process is
+// listed.
+const signsKept = 25 * time.Hour
 
 // heldAmong returns those of jobs that are held, in the order of their claims.
 func heldAmong(jobs map[int64]projection.Job) (held []projection.Job) {
@@ -130,6 +136,21 @@ func listWorkers(ctx context.Context, tx *ledger.Tx, held []projection.Job, m pr
 	if err := addLives(ctx, tx, found, m, all || past); err != nil {
 		return nil, err
 	}
+	known, err := knowledgeAt(ctx, tx, m)
+	if err != nil {
+		return nil, err
+	}
+	since := int64(0)
+	if !all && !past {
+		if since, err = tx.PosAt(ctx, m.At.Add(-signsKept)); err != nil {
+			return nil, err
+		}
+	}
+	over, err := takenOver(ctx, tx, since)
+	if err != nil {
+		return nil, err
+	}
+	starts := startsOf(found)
 	var list []Worker
 	for n, w := range found {
 		if len(w.Jobs)+len(w.Lost) == 0 && w.StartedAt.IsZero() {
@@ -137,14 +158,13 @@ func listWorkers(ctx context.Context, tx *ledger.Tx, held []projection.Job, m pr
 		}
 		// The last act of one that stopped is its stop, and that of one long gone no longer counts.
 		stopped := w.announced && w.lives <= 0
-		gone := !all && !past && !w.present.IsZero() && m.At.Sub(w.present) > 25*time.Hour
+		gone := !all && !past && !w.present.IsZero() && m.At.Sub(w.present) > signsKept
 		if !stopped && !gone {
-			var err error
-			if w.signs, err = signsOf(ctx, tx, n, m, past); err != nil {
+			if w.signs, err = signsOf(ctx, tx, n, over[n], m, past); err != nil {
 				return nil, err
 			}
 		}
-		w.judge(m.At)
+		w.judge(m.At, known.of(w, m.At), starts)
 		if all || !w.forgotten(m.At) {
 			list = append(list, *w)
 		}
@@ -287,9 +307,11 @@ func (w *Worker) serves(data *string) error {
 	return nil
 }
 
-// judge says what to make of the worker at now. The heartbeat of a job counts as its owner's sign of life
-// only where presence is not recorded: within a worker's command, a script beats for itself.
-func (w *Worker) judge(now time.Time) {
+// judge says what to make of the worker at now, as far as it is known until then or later. Where starts says
+// that another process of its name started since its last sign of life, less patience is enough. The
+// heartbeat of a job counts as its owner's sign of life only where presence is not recorded: within a
+// worker's command, a script beats for itself.
+func (w *Worker) judge(now, known time.Time, starts starts) {
 	if w.lives > 0 {
 		w.StoppedAt = time.Time{}
 	}
@@ -318,7 +340,8 @@ func (w *Worker) judge(now time.Time) {
 		alive = latestOf(alive, w.present)
 	}
 	w.SeenAt = latestOf(w.SeenAt, alive, w.signs.acted)
-	lapsed := now.Sub(alive) > 3*projection.PresentEvery || w.signs.taken.After(w.SeenAt)
+	w.alive = alive
+	lapsed := w.lapsed(now, known, starts) || w.signs.taken.After(w.SeenAt)
 	switch {
 	case len(w.Jobs) == 0 && w.announced && w.lives <= 0:
 		w.State, w.Lost = Stopped, nil // it stops when its commands have ended
@@ -332,6 +355,25 @@ func (w *Worker) judge(now time.Time) {
 	default:
 		w.State = Idle
 	}
+}
+
+// Patience is how long after its last sign of life a process is taken for silent, as of now. That nothing
+// shows in retrospect that it lived, a presence that it missed is enough for.
+const (
+	patience         = 3 * projection.PresentEvery
+	patienceReplaced = projection.PresentEvery * 4 / 3 // with a successor; a record may be a little late
+	patiencePast     = projection.PresentEvery
+)
+
+// lapsed reports whether the last sign of life is too old at now.
+func (w *Worker) lapsed(now, known time.Time, starts starts) bool {
+	silent := now.Sub(w.alive)
+	next := starts.next(w, w.alive)
+	replaced := !next.IsZero() && !next.After(now)
+	if known.Sub(w.alive) > patience { // it showed no life later
+		return replaced || silent > patiencePast
+	}
+	return silent > patience || replaced && silent > patienceReplaced
 }
 
 // latestOf returns the latest of times; zero if there is none.

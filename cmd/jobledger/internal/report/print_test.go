@@ -11,6 +11,7 @@ import (
 	"jobledger/ledger/event"
 	_ "jobledger/ledger/ledgertest" // the flags of all tests
 	"jobledger/projection/attempts"
+	"jobledger/projection/status"
 )
 
 var (
@@ -25,7 +26,8 @@ var wideRows = map[string]Row{
 	"taken": TakenJob{At: noon, Job: "01KY0000000000000000000000", Queue: "thumbnails", Attempt: 12,
 		From:   mailer,
 		Reason: event.LeaseExpired, Next: attempts.Attempt{Pos: 9, Worker: mailer, ClaimedAt: noon.Add(time.Hour)}},
-	"silent": SilentWorker{LastSign: noon, Worker: mailer, Lost: 12345, Held: 1234},
+	"silent": SilentWorker{status.SilentWorker{Taken: 12345, Holds: 1234,
+		LostWorker: status.LostWorker{Worker: status.Worker{Worker: mailer, SeenAt: noon}}}},
 	"poison": PoisonJob{Job: "01KY0000000000000000000000", Taken: 12, Processes: 10, Last: noon,
 		Queue:   "thumbnails",
 		Workers: []string{"alpha-mail", "beta-mail", "gamma-mail"}, State: event.SucceededState},

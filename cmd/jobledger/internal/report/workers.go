@@ -11,6 +11,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/attempts"
+	"jobledger/projection/status"
 )
 
 // TakenJob is a job that was taken from a worker, and the claim after that.
@@ -96,163 +97,39 @@ func queueOf(ctx context.Context, tx *ledger.Tx, n int64, known map[int64]string
 }
 
 // SilentWorker is a worker process that did not announce its end.
-type SilentWorker struct {
-	LastSign time.Time // the last event or presence of it
-	Worker   event.Worker
-	Lost     int64 // jobs that were taken from it afterwards
-	Held     int64 // jobs that it still holds
-}
+type SilentWorker struct{ status.SilentWorker }
 
 // Fields implements [Row].
 func (w SilentWorker) Fields() []Field {
-	return []Field{{"last_sign_of_life", w.LastSign}, {"worker", w.Worker.Name}, {"host", w.Worker.Host},
-		{"pid", int64(w.Worker.PID)}, {"boot", w.Worker.Boot}, {"lost", w.Lost}, {"held", w.Held}}
+	return []Field{{"last_sign_of_life", w.SeenAt}, {"worker", w.Name}, {"host", w.Host},
+		{"pid", int64(w.PID)}, {"boot", w.Boot}, {"lost", w.Taken}, {"held", w.Holds}}
 }
-
-// silentAfter is how long a process has to be without a sign of life to be silent.
-const silentAfter = 3 * projection.PresentEvery
-
-// lastSigns reads the events that only a living worker process causes.
-const lastSigns = `SELECT e.worker, max(e.at) FROM events e
-WHERE e.pos > ? AND e.pos <= ? AND e.worker IS NOT NULL AND e.kind IN (2, 3, 4, 5, 6, 15) GROUP BY e.worker`
-
-// startsAndStops reads the index on (job, seq): few events belong to no job.
-const startsAndStops = `SELECT e.worker, e.kind FROM events e
-WHERE e.job IS NULL AND e.seq IS NULL AND e.kind IN (15, 16) AND e.worker IS NOT NULL AND e.pos <= ?`
-
-// claimAfter reads the index on the claims of a worker.
-const claimAfter = `SELECT e.at FROM events e WHERE e.worker = ? AND e.kind = 2 AND e.at > ? LIMIT 1`
-
-const presenceOf = `SELECT seen_at FROM presence WHERE boot = ?`
 
 // Silent returns the worker processes that had announced their start but not their end, and whose last sign
-// of life is within s, in the order of that sign. They count as lost the jobs that they held within s and
-// that were taken from them, also later.
+// of life is within s, in the order of that sign. They count as lost the jobs that were taken from them since
+// s began.
 func Silent(ctx context.Context, tx *ledger.Tx, s Window) (silent []SilentWorker, err error) {
-	announced, stopped, err := processes(ctx, tx)
-	if err != nil {
-		return nil, err
-	}
-	byBoot := make(map[string]*SilentWorker) // a process has several numbers if its version changed
-	numbers := make(map[string][]int64)
-	err = each(ctx, tx, func(r *ledger.Rows) error {
-		var n, at int64
-		if err := r.Scan(&n, &at); err != nil {
-			return err
-		}
-		w, err := tx.WorkerOf(ctx, n)
-		chosen := s.Worker == "" || s.Worker == w.Name || s.Worker == w.Boot
-		if err != nil || !chosen || !announced[w.Boot] || stopped[w.Boot] {
-			return err
-		}
-		if byBoot[w.Boot] == nil {
-			byBoot[w.Boot] = &SilentWorker{Worker: w}
-		}
-		byBoot[w.Boot].saw(event.FromMicros(at))
-		numbers[w.Boot] = append(numbers[w.Boot], n)
-		return nil
-	}, lastSigns, s.After, s.Until)
-	if err != nil {
-		return nil, err
-	}
-	end, err := projection.AtPos(ctx, tx, s.Until)
-	if err != nil {
-		return nil, err
-	}
-	for boot, w := range byBoot {
-		for _, n := range numbers[boot] {
-			err := each(ctx, tx, w.scanSign, claimAfter, n, event.Micros(end.At))
-			if err != nil {
-				return nil, err
-			}
-		}
-		if !w.LastSign.After(end.At) {
-			if err := w.addClaims(ctx, tx, s); err != nil {
-				return nil, err
-			}
-			if err := each(ctx, tx, w.scanSign, presenceOf, boot); err != nil {
-				return nil, err
-			}
-		}
-		// a presence after the last event is within a window that goes up to that event
-		tail, err := tx.Tail(ctx)
-		if err != nil {
+	q := status.FellSilent{Worker: s.Worker}
+	if s.After > 0 {
+		if q.From, err = projection.AtPos(ctx, tx, s.After); err != nil {
 			return nil, err
 		}
-		within := !w.LastSign.After(end.At) || s.Until >= tail
-		if within && s.Now.Sub(w.LastSign) >= silentAfter {
-			silent = append(silent, *w)
-		}
 	}
-	slices.SortFunc(silent, func(a, b SilentWorker) int {
-		return cmp.Or(a.LastSign.Compare(b.LastSign), strings.Compare(a.Worker.Boot, b.Worker.Boot))
-	})
-	return silent, nil
-}
-
-// processes returns the boots of the processes that announced their start, and of those that announced their
-// end.
-func processes(ctx context.Context, tx *ledger.Tx) (started, stopped map[string]bool, err error) {
-	started, stopped = make(map[string]bool), make(map[string]bool)
-	err = each(ctx, tx, func(r *ledger.Rows) error {
-		var n int64
-		var kind event.Kind
-		if err := r.Scan(&n, &kind); err != nil {
-			return err
-		}
-		w, err := tx.WorkerOf(ctx, n)
-		if kind == event.KindWorkerStarted {
-			started[w.Boot] = true
-		} else {
-			stopped[w.Boot] = true
-		}
-		return err
-	}, startsAndStops, int64(maxPos))
-	return started, stopped, err
-}
-
-// saw records a sign of life.
-func (w *SilentWorker) saw(at time.Time) {
-	if at.After(w.LastSign) {
-		w.LastSign = at
+	if q.To, err = projection.AtPos(ctx, tx, s.Until); err != nil {
+		return nil, err
 	}
-}
-
-func (w *SilentWorker) scanSign(r *ledger.Rows) error {
-	var at int64
-	err := r.Scan(&at)
-	w.saw(event.FromMicros(at))
-	return err
-}
-
-// addClaims adds the claims that the process held within s: their signs of life, and how they ended.
-func (w *SilentWorker) addClaims(ctx context.Context, tx *ledger.Tx, s Window) error {
-	from, err := projection.AtPos(ctx, tx, s.After)
+	tail, err := tx.Tail(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if s.After == 0 {
-		from = projection.Moment{}
+	if end := cmp.Or(s.End, s.Now); s.Until >= tail && end.After(q.To.At) {
+		q.To.At = end // what was seen after the last event counts
 	}
-	latest, err := projection.AtPos(ctx, tx, maxPos)
-	if err != nil {
-		return err
+	found, err := q.Read(ctx, tx)
+	for _, w := range found {
+		silent = append(silent, SilentWorker{w})
 	}
-	f := attempts.Filter{Worker: w.Worker.Boot, From: from, To: latest}
-	claims, err := attempts.List(ctx, tx, f)
-	for _, a := range claims {
-		w.saw(a.ClaimedAt)
-		w.saw(a.LastHeartbeat)
-		switch a.Outcome {
-		case event.KindReclaimed:
-			w.Lost++
-		case 0:
-			w.Held++
-		case event.KindSucceeded, event.KindFailed, event.KindReleased:
-			w.saw(a.EndedAt)
-		}
-	}
-	return err
+	return silent, err
 }
 
 // PoisonJob is a job that was taken from more than one worker process.
