@@ -21,7 +21,7 @@ func demoVerb(p *program) cli.Verb {
 			"It takes about 6 seconds.\n" +
 			"With --db it may be a ledger in PostgreSQL, in a schema or a database that has none yet.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "folder", Usage: "the files of `DIR`", Value: "."},
+			&cli.StringFlag{Name: "folder", Usage: "the files of `DIR`; without it, of this one, or small ones that are made", Value: "."},
 			&cli.BoolFlag{Name: "force", Usage: "overwrite the ledger of an earlier demo, if it is a file"},
 		},
 		Examples: []cli.Example{
@@ -35,15 +35,16 @@ func demoVerb(p *program) cli.Verb {
 			if !c.IsSet("db") {
 				p.DB = "demo.db"
 			}
-			return p.demo(c.Context, c.String("folder"), c.Bool("force"))
+			return p.demo(c.Context, demo.Options{Folder: c.String("folder"), Make: !c.IsSet("folder"),
+				Force: c.Bool("force")})
 		},
 	}
 }
 
-func (p *program) demo(ctx context.Context, folder string, force bool) error {
+func (p *program) demo(ctx context.Context, o demo.Options) error {
 	out := flushed{p}
-	done, err := demo.Run(ctx, demo.Options{DB: p.DB, ShownDB: cli.DisplayDSN(p.DB), Folder: folder,
-		Force: force, Actor: p.Actor, Out: out})
+	o.DB, o.ShownDB, o.Actor, o.Out = p.DB, cli.DisplayDSN(p.DB), p.Actor, out
+	done, err := demo.Run(ctx, o)
 	if err != nil {
 		return p.demoError(err)
 	}

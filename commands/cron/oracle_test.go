@@ -88,8 +88,8 @@ func (r *random) on(wall time.Time) bool {
 	return month && week
 }
 
-// oracle returns the ticks from begin to end by looking at the wall each minute: at fixed hours a tick is
-// when the wall first shows a time or a later one, with a star when it shows the time.
+// oracle returns the ticks from begin to end by looking at the wall each minute: at fixed hours and minutes a
+// tick is when the wall first shows a time or a later one, with a star in either when it shows the time.
 func (r *random) oracle(begin, end time.Time, loc *time.Location) (ticks []time.Time) {
 	wallAt := func(at time.Time) time.Time {
 		_, offset := at.In(loc).Zone()
@@ -103,7 +103,7 @@ func (r *random) oracle(begin, end time.Time, loc *time.Location) (ticks []time.
 	}
 	for at := begin; at.Before(end); at = at.Add(time.Minute) {
 		wall, due := wallAt(at), false
-		if r.text[1][0] == '*' {
+		if r.text[0][0] == '*' || r.text[1][0] == '*' {
 			due = r.on(wall)
 		} else {
 			for ; latest.Before(wall); due = due || r.on(latest) {

@@ -12,7 +12,7 @@ import (
 type Schedule struct {
 	minutes, hours, days, months, weekdays uint64 // a bit for each value
 
-	realTime  bool // the hour field begins with *: real minutes, not the time on the wall
+	realTime  bool // the minute or the hour begins with *: real minutes, not the time on the wall
 	eitherDay bool // both day fields are restricted: a day that matches one of them is enough
 	zone      *time.Location
 
@@ -82,7 +82,7 @@ func Parse(expression string, zone *time.Location) (Schedule, error) {
 		zone = time.UTC
 	}
 	s := Schedule{minutes: sets[0], hours: sets[1], days: sets[2], months: sets[3], weekdays: sets[4],
-		realTime:  strings.HasPrefix(parts[1], "*"),
+		realTime:  strings.HasPrefix(parts[0], "*") || strings.HasPrefix(parts[1], "*"),
 		eitherDay: !strings.HasPrefix(parts[2], "*") && !strings.HasPrefix(parts[4], "*"), zone: zone}
 	if !s.possible() {
 		return bad("a day that one of its months has")
@@ -117,9 +117,7 @@ func (f field) parseItem(item string) (set uint64, err error) {
 	lo, hi := f.lo, f.hi
 	switch {
 	case span == "*":
-		if f.hi == 7 {
-			hi = 6 // each day of the week once
-		}
+		hi = f.last() // each day of the week is one day
 	case ranged:
 		if lo, err = f.value(first); err != nil {
 			return 0, err
@@ -127,11 +125,12 @@ func (f field) parseItem(item string) (set uint64, err error) {
 		if hi, err = f.value(last); err != nil {
 			return 0, err
 		}
-		if f.hi == 7 && last == dayWords[0] && lo > 0 {
-			hi = 7 // sat-sun
+		if f.hi == 7 && hi == 0 && lo > 0 {
+			hi = 7 // sat-sun, 6-0
 		}
 		if hi < lo {
-			return 0, errors.New("a range that ends after it begins")
+			return 0, fmt.Errorf("a range that ends after it begins, or two such as %s,%s",
+				spanText(lo, f.last()), spanText(f.lo, hi))
 		}
 	case stepped:
 		return 0, fmt.Errorf("a step after * or a range, such as %d-%d/%s", f.lo, f.hi, stepText)
@@ -153,11 +152,30 @@ func (f field) parseItem(item string) (set uint64, err error) {
 	return set, nil
 }
 
+// spanText is the range as an expression has it.
+func spanText(lo, hi int) string {
+	if lo == hi {
+		return strconv.Itoa(lo)
+	}
+	return fmt.Sprintf("%d-%d", lo, hi)
+}
+
+// last returns the largest value; the day 7 is the day 0 again.
+func (f field) last() int {
+	if f.hi == 7 {
+		return 6
+	}
+	return f.hi
+}
+
 // value reads a number, or a name of the field.
 func (f field) value(text string) (int, error) {
 	for i, word := range f.words {
 		if text == word {
 			return f.lo + i, nil
+		}
+		if strings.HasPrefix(text, word) {
+			return 0, fmt.Errorf("%q, the first three letters of the name", word)
 		}
 	}
 	v, err := number(text)

@@ -2,6 +2,8 @@ module jobledger/testdata/release
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/compose-spec/compose-go/v2 v2.16.2
 	github.com/goreleaser/nfpm/v2 v2.44.0

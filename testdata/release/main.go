@@ -10,8 +10,8 @@
 //	openssl pkeyutl -verify -pubin -inkey release.pub -rawin -in SHA256SUMS -sigfile SHA256SUMS.sig
 //
 // Equal input gives equal bytes: the time in all files is that of the commit, and nothing of the machine is
-// in them. So somebody else can make the release again and compare. It needs the same release of Go, which
-// the list of modules names. It is a module of its own, so that jobledger does not depend on what makes
+// in them. So somebody else can make the release again and compare, with the release of Go that go.mod names
+// as its toolchain. It is a module of its own, so that jobledger does not depend on what makes
 // packages.
 package main
 
@@ -24,11 +24,13 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/semver"
 )
 
@@ -62,6 +64,7 @@ func run(ctx context.Context, args []string) (err error) {
 	flags.StringVar(&r.revision, "revision", "", "of the commit; default: that of git")
 	at := flags.String("time", "", "of the release, as in RFC 3339; default: that of the commit")
 	only := flags.String("only", "", "systems to build for, as linux/amd64,windows/amd64; default: all")
+	anyGo := flags.Bool("any-go", false, "with another release of Go than go.mod names, so with other bytes")
 	key := flags.String("key", "", "the `file` of an Ed25519 key in PEM that signs SHA256SUMS; default: none")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -70,6 +73,9 @@ func run(ctx context.Context, args []string) (err error) {
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
 	if err := r.describe(ctx, *at); err != nil {
+		return err
+	}
+	if err := r.checkGo(); err != nil && !*anyGo {
 		return err
 	}
 	if r.targets, err = chooseTargets(*only); err != nil {
@@ -143,6 +149,27 @@ func (r *release) describe(ctx context.Context, at string) error {
 		r.out, err = filepath.Abs(r.out)
 	}
 	return err
+}
+
+// checkGo returns an error where this program was not built by the release of Go that go.mod names. Its
+// toolchain builds the programs, and its packages compress the archives.
+func (r *release) checkGo() error {
+	text, err := os.ReadFile(filepath.Join(r.root, "go.mod"))
+	if err != nil {
+		return err
+	}
+	mod, err := modfile.ParseLax("go.mod", text, nil)
+	if err != nil {
+		return err
+	}
+	if mod.Toolchain == nil {
+		return errors.New("go.mod names no toolchain")
+	}
+	if want := mod.Toolchain.Name; runtime.Version() != want {
+		return fmt.Errorf("this is %s, and a release is made with %s (GOTOOLCHAIN=%s go run ., or -any-go)",
+			runtime.Version(), want, want)
+	}
+	return nil
 }
 
 // make makes all files.

@@ -34,7 +34,7 @@ func made(t *testing.T, root, version string, args ...string) (out string) {
 	t.Helper()
 	out = filepath.Join(t.TempDir(), "dist")
 	args = append([]string{"-root", root, "-version", version, "-time", "2026-11-24T22:00:00+02:00",
-		"-revision", "0123456789abcdef", "-out", out}, args...)
+		"-revision", "0123456789abcdef", "-any-go", "-out", out}, args...)
 	if err := run(context.Background(), args); err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -43,7 +45,59 @@ func TestWorkflows(t *testing.T) {
 			}
 		}
 	}
+	toolchain := regexp.MustCompile(`(?m)^toolchain go(.+)$`).FindSubmatch(read(t, "../..", "go.mod"))
+	if toolchain == nil || !strings.Contains(string(gitlab), "golang:"+string(toolchain[1])+"-") {
+		t.Errorf("go.mod has the toolchain %q, which the release of .gitlab-ci.yml does not use", toolchain)
+	}
 	if _, found, _ := strings.Cut(string(read(t, "../../.github", "CHANGELOG.md")), "\n## Unreleased\n"); found == "" {
 		t.Error("CHANGELOG.md has no section for what is not released yet")
+	}
+}
+
+// TestWorkflowsTrustLittle: each action is named by its commit, and the key of a release is only in a job that
+// runs nothing of this repository, no action but the one that hands it SHA256SUMS, and may write nothing.
+func TestWorkflowsTrustLittle(t *testing.T) {
+	type step struct {
+		Uses, Run string
+		Env       map[string]string
+	}
+	type job struct {
+		Needs       any
+		Permissions map[string]string
+		Steps       []step
+		Env         map[string]string
+	}
+	pinned := regexp.MustCompile(`^actions/[a-z-]+@[0-9a-f]{40}$`)
+	signers := 0
+	for _, file := range []string{"ci.yml", "release.yml"} {
+		var workflow struct{ Jobs map[string]job }
+		text := read(t, "../../.github/workflows", file)
+		if err := yaml.Unmarshal(text, &workflow); err != nil {
+			t.Fatal(err)
+		}
+		for name, j := range workflow.Jobs {
+			secret := false
+			for _, s := range j.Steps {
+				if s.Uses != "" && !pinned.MatchString(s.Uses) {
+					t.Errorf("%s, %s: %q is not pinned by a commit", file, name, s.Uses)
+				}
+				secret = secret || strings.Contains(fmt.Sprint(s, j.Env), "secrets.")
+			}
+			if !secret {
+				continue
+			}
+			signers++
+			for _, s := range j.Steps {
+				if strings.Contains(s.Uses, "checkout") || strings.Contains(s.Run, "go ") {
+					t.Errorf("%s, %s: %q runs beside the key", file, name, s.Uses+s.Run)
+				}
+			}
+			if len(j.Permissions) > 0 || j.Permissions == nil {
+				t.Errorf("%s, %s: the job with the key may %v", file, name, j.Permissions)
+			}
+		}
+	}
+	if signers != 1 {
+		t.Errorf("%d jobs have the key, want 1", signers)
 	}
 }

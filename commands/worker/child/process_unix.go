@@ -101,7 +101,11 @@ func (p *Process) start(ctx context.Context, spec Spec, path string, theirs *os.
 	}
 	if len(spec.Supervisor) == 0 {
 		p.superviseHere(theirs)
-	} else if err := p.startSupervisor(spec.Supervisor, theirs); err != nil {
+	} else if err := p.startSupervisor(spec.Supervisor, theirs); errors.Is(err, fs.ErrNotExist) {
+		// It stays so: /proc is not mounted, in a plain chroot, or the program that Spec names is missing.
+		return &StartError{Path: spec.Path, Code: 126,
+			Err: fmt.Errorf("its supervising parent cannot be started; is /proc mounted? %w", err)}
+	} else if err != nil {
 		return fmt.Errorf("start supervising parent: %w", err)
 	}
 

@@ -217,6 +217,8 @@ func (l *line) unknownFlag(word string, v Verb, globals []Flag) error {
 		}
 	}
 	switch near := Nearest(strings.TrimLeft(shown, "-"), names); {
+	case v.Rest != "" && len(l.args) > 0: // work -q mail sh -c true
+		return WithHint(err, "the command follows --, as in 'jobledger %s … -- %s %s …'", l.verb, l.args[0], shown)
 	case near != "":
 		return WithHint(err, "did you mean --%s?", near)
 	case l.verb == "":

@@ -66,6 +66,23 @@ func (p *Program) checkStdin(what string) error {
 	return nil
 }
 
+// InputWaits reports whether standard input is a file, or a pipe, with something in it: somebody sent what is not
+// read. A pipe into which nothing was written yet counts as empty.
+func (p *Program) InputWaits() bool {
+	f, ok := p.stdin.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return false
+	case info.Mode().IsRegular():
+		return info.Size() > 0
+	}
+	return info.Mode()&os.ModeNamedPipe != 0 && readable(f)
+}
+
 // announceTyping prints a message if standard input is a terminal, since the program waits for the user then.
 func (p *Program) announceTyping(what string) {
 	if f, ok := p.stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {

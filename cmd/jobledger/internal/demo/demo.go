@@ -30,6 +30,7 @@ type Options struct {
 	DB      string    // the DSN of the ledger to be made
 	ShownDB string    // the same without a password, for what is printed
 	Folder  string    // whose files the jobs are about
+	Make    bool      // where Folder has no file, make small ones in a temporary folder for as long as the demo runs
 	Force   bool      // overwrite the ledger of an earlier demo, if it is a file
 	Actor   string    // for the events enqueued
 	Out     io.Writer // for a line about each step; an error of it does not end the demo
@@ -88,7 +89,20 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		return Result{}, err
 	}
 	if len(files) == 0 {
-		return Result{}, failf(ErrNoFiles, "there is no regular file in %s", d.Folder)
+		if !d.Make {
+			return Result{}, failf(ErrNoFiles, "there is no regular file in %s", d.Folder)
+		}
+		made, err := makeFiles()
+		if err != nil {
+			return Result{}, err
+		}
+		defer os.RemoveAll(made)
+		d.say("%s has no files; the jobs are about %d small ones in %s, which are removed at the end", d.Folder,
+			maxFiles, made)
+		d.Folder = made
+		if files, err = filesOf(made); err != nil {
+			return Result{}, err
+		}
 	}
 	store, err := ledger.Open(ctx, d.DB)
 	if err != nil {
@@ -109,6 +123,20 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		return Result{}, err
 	}
 	return Result{len(d.ids), victim}, d.checkSums(ctx)
+}
+
+// makeFiles makes small files in a temporary folder.
+func makeFiles() (folder string, err error) {
+	if folder, err = os.MkdirTemp("", "jobledger-demo-"); err != nil {
+		return "", err
+	}
+	for i := range maxFiles {
+		text := fmt.Sprintf("file %d of the demo\n", i+1)
+		if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("file-%03d.txt", i+1)), []byte(text), 0o600); err != nil {
+			return "", errors.Join(err, os.RemoveAll(folder))
+		}
+	}
+	return folder, nil
 }
 
 // filesOf returns the absolute paths of the regular, readable files below folder.

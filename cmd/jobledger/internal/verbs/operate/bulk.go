@@ -44,6 +44,12 @@ func statesFor(may func(event.State) bool) (states []event.State, names []string
 	return states, names
 }
 
+// firstOf names a state of which may is true, for an example.
+func firstOf(may func(event.State) bool) string {
+	_, names := statesFor(may)
+	return names[0]
+}
+
 const aboutBulk = "\nIn place of JOB, a filter selects jobs as in 'list': --state, --tag, --error, --exit, " +
 	"--host, --from, --to or --find, within --queue if that is given; the queue alone is no filter. " +
 	"--dry-run says how many there are. They are changed in chunks of one transaction each, the newest first, " +
@@ -85,8 +91,12 @@ func isBulk(c *cli.Context) bool {
 	return slices.ContainsFunc(filterFlags(nil), func(f cli.Flag) bool { return c.IsSet(f.Names()[0]) })
 }
 
-// notBulk refuses flags of bulk acts on a line that names its jobs.
-func notBulk(c *cli.Context) error {
+// notBulk refuses flags of bulk acts on a line that names its jobs, and a queue that names none.
+func notBulk(c *cli.Context, may func(event.State) bool) error {
+	if c.String("queue") != "" && c.String("key") == "" && !c.Bool("last") {
+		return cli.WithHint(cli.Usagef("--queue alone names no job: give --key KEY or --last, or a filter"),
+			"by their state: --state %s -q %s", firstOf(may), c.String("queue"))
+	}
 	for _, name := range []string{"dry-run", "spread"} {
 		if c.IsSet(name) {
 			return cli.WithHint(cli.Usagef("--%s is for a filter, and there is none", name),

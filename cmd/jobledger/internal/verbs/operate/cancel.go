@@ -30,7 +30,7 @@ func (p *Verbs) Cancel() cli.Verb {
 				return p.bulk(c, bulkAct{past: "cancelled", may: mayCancel,
 					choose: func(projection.Job) commands.Command { return command }})
 			}
-			if err := notBulk(c); err != nil {
+			if err := notBulk(c, mayCancel); err != nil {
 				return err
 			}
 			return jobverb.Operate(p.Program, c, command, func(before,

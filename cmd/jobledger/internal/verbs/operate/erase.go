@@ -57,7 +57,7 @@ func (p *Verbs) erase(c *cli.Context) error {
 		}
 	}
 	command := commands.Erase{Reason: c.String("reason")}
-	err := notBulk(c)
+	err := notBulk(c, mayErase)
 	switch {
 	case isBulk(c):
 		err = p.bulk(c, bulkAct{past: "erased", may: mayErase, done: done,

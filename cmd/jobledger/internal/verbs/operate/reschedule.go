@@ -53,7 +53,7 @@ func (p *Verbs) Reschedule() cli.Verb {
 			if isBulk(c) {
 				return p.rescheduleMany(c, command)
 			}
-			if err := notBulk(c); err != nil {
+			if err := notBulk(c, mayReschedule); err != nil {
 				return err
 			}
 			return jobverb.Operate(p.Program, c, command, func(before, after projection.Job) string {

@@ -44,7 +44,7 @@ func (p *Verbs) Retry() cli.Verb {
 			if isBulk(c) {
 				return p.retryMany(c)
 			}
-			if err := notBulk(c); err != nil {
+			if err := notBulk(c, mayRetry); err != nil {
 				return err
 			}
 			return jobverb.OperateWith(p.Program, c, func(before projection.Job) (commands.Command, error) {

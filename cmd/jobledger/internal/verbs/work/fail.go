@@ -1,6 +1,8 @@
 package work
 
 import (
+	"strings"
+
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/jobverb"
@@ -18,7 +20,7 @@ func (p *Verbs) Fail() cli.Verb {
 		Args: "[JOB]", MaxArgs: 1,
 		Flags: jobverb.OwnerFlags(
 			&cli.StringFlag{Name: "code", Usage: "what kind of failure, in one `WORD`", DefaultText: "failed"},
-			&cli.StringFlag{Name: "detail", Usage: "what happened: `TEXT`, up to 8 KiB"},
+			&cli.StringFlag{Name: "detail", Usage: "what happened: `TEXT`, up to 8 KiB; bytes that are not UTF-8 become U+FFFD"},
 			cli.DurationFlag("retry-in", "queue it again in `D`", "", 0, commands.MaxRunTime, true),
 			&cli.BoolFlag{Name: "no-retry", Usage: "never again", DisableDefaultText: true},
 		),
@@ -29,7 +31,8 @@ func (p *Verbs) Fail() cli.Verb {
 		},
 		Exits: jobverb.OwnerExits,
 		Run: func(c *cli.Context) error {
-			fail := commands.Fail{Code: c.String("code"), Detail: c.String("detail"), NoRetry: c.Bool("no-retry")}
+			fail := commands.Fail{Code: c.String("code"), NoRetry: c.Bool("no-retry"),
+				Detail: strings.ToValidUTF8(c.String("detail"), "\uFFFD")} // as work does with what a command says
 			if retryIn, given := cli.DurationValue(c, "retry-in"); given {
 				fail.RetryIn = &retryIn
 			}
