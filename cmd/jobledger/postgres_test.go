@@ -136,6 +136,24 @@ func TestPostgresWorkerSurvivesServerRestart(t *testing.T) {
 	}
 }
 
+// A worker that starts before its server, as after a power cut, waits for it. One that has an end says 75.
+func TestPostgresWorkerWaitsAtItsStart(t *testing.T) {
+	ledgertest.Slow(t)
+	t.Parallel()
+	server := ledgertest.PostgresServer(t)
+	s := newServerSite(t, server.URL())
+	s.run("init")
+	s.enqueueLines(3)
+	server.Stop()
+	w := s.work("--worker", "early", "--", "cat")
+	w.wantSaidTimes("; waiting for it", 1)
+	if code, said := s.fails("work", "-q", "mail", "--drain", "--", "cat"); code != cli.ExitBusy {
+		t.Errorf("work --drain without a server ended with %d: %s", code, said)
+	}
+	server.Start()
+	s.wantAllSucceeded(3, w)
+}
+
 // newPairSite is a ledger on a primary of its own and a standby, both of which the site's address names.
 func newPairSite(t *testing.T) (s site, primary, standby *ledgertest.Server) {
 	t.Helper()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/archived"
+	"jobledger/cmd/jobledger/internal/await"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobcmd"
 	"jobledger/cmd/jobledger/internal/jobref"
@@ -37,6 +38,8 @@ func (p *Verbs) Work() cli.Verb {
 			strings.Join(worker.BaseEnv(), ", ") + ".\n" +
 			"The first INT, TERM or HUP stops claiming and lets running commands finish; the second, or " +
 			"--grace-period, ends them and gives their jobs back, which is no failure.\n" +
+			"Where the ledger is away, busy or on a full disk, it waits, also at its start, unless --once, --drain " +
+			"or --max-jobs give it an end: then it ends with 75.\n" +
 			"Where the ledger is sealed and is not a continuation of what this host saw last, nothing is claimed " +
 			"(8): see 'jobledger witness --help'." + cli.AboutRemote,
 		Rest:    "CMD ARGS…",
@@ -113,7 +116,7 @@ func (p *Verbs) work(c *cli.Context, command *worker.Command) error {
 		w.Backend = client
 		return p.runWorker(c, w, notify, nil)
 	}
-	service, err := p.OpenOrCreate(c.Context)
+	service, err := p.openWaiting(c)
 	if err != nil {
 		return err
 	}
@@ -132,6 +135,26 @@ func (p *Verbs) work(c *cli.Context, command *worker.Command) error {
 	w.Also = archived.Keeper(service, "sweeper:"+request.Worker.Name).Step
 	guard := witnessGuard(p, service.Store)
 	return p.runWorker(c, w, notify, guard)
+}
+
+// openWaiting opens the ledger. A worker without an end of its own waits for one that is away, busy or on a full
+// disk, as it does later: a machine that starts must not depend on what starts first.
+func (p *Verbs) openWaiting(c *cli.Context) (*commands.Service, error) {
+	outage := &await.Outage{Say: p.Message}
+	for {
+		service, err := p.OpenOrCreate(c.Context)
+		if err == nil {
+			outage.Over()
+			return service, nil
+		}
+		code, _, _ := cli.Explain(err)
+		if code != cli.ExitBusy || c.Bool("once") || c.Bool("drain") || c.IsSet("max-jobs") {
+			return nil, err
+		}
+		if err := outage.Pause(c.Context, err); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // newWorker is the worker that the flags describe, without a ledger.
