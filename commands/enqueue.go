@@ -26,7 +26,8 @@ type Enqueue struct {
 	Key     string // the idempotency key, unique per queue for ever; "": none
 	// how long Key is the job's own: event.WhileQueued or WhileUnfinished; "": for ever
 	UniqueWhile string
-	// with UniqueWhile, where another job has Key: IgnoreDuplicate, which is the default, or ReplaceDuplicate
+	// with UniqueWhile, where another job has Key: IgnoreDuplicate, which is the default, ReplaceDuplicate or
+	// RefreshDuplicate
 	OnDuplicate string
 	Priority    int               // −100…100; higher is claimed first
 	RunAt       time.Time         // not claimed before; default, and earliest: now
@@ -104,6 +105,7 @@ type Enqueued struct {
 	// same, unless its key is not for ever.
 	Existing bool
 	Replaced bool // it was there before, and its payload is now the one asked for
+	Left     bool // it was there before and has begun: with RefreshDuplicate it keeps its own payload
 }
 
 // Enqueue appends new jobs, all or none. A job whose id or key exists already with the same payload is
@@ -222,8 +224,8 @@ func enqueue(ctx context.Context, tx *ledger.Tx, actor string, n newJob) (Enqueu
 		return Enqueued{}, err
 	}
 	f, err := n.decide(j, tx.Now())
-	if errors.Is(err, errNoChange) {
-		return Enqueued{Job: j, Existing: true}, nil
+	if errors.Is(err, errNoChange) || errors.Is(err, errLeft) {
+		return Enqueued{Job: j, Existing: true, Left: errors.Is(err, errLeft)}, nil
 	}
 	if err != nil {
 		return Enqueued{}, err

@@ -2,7 +2,9 @@ package commands
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"jobledger/commands/internal/journal"
 	"jobledger/ledger"
@@ -13,8 +15,12 @@ import (
 // What is done about a job whose key another job has: the values of Enqueue.OnDuplicate.
 const (
 	IgnoreDuplicate  = "ignore"  // the answer is the other job, as it is
-	ReplaceDuplicate = "replace" // the other job gets the payload, if it waits
+	ReplaceDuplicate = "replace" // the other job gets the payload, if it waits; if it has begun, it is a conflict
+	RefreshDuplicate = "refresh" // the same, but a job that has begun keeps its payload: Enqueued.Left
 )
+
+// errLeft means that the other job has begun and is left as it is, with another payload.
+var errLeft = errors.New("left as it is")
 
 func (e *Enqueue) checkUnique() error {
 	switch {
@@ -22,15 +28,15 @@ func (e *Enqueue) checkUnique() error {
 		return &InvalidError{"unique_while", fmt.Sprintf("%.80q", e.UniqueWhile), "queued or unfinished"}
 	case e.UniqueWhile != "" && e.Key == "":
 		return &InvalidError{"unique_while", fmt.Sprintf("%q", e.UniqueWhile), "only with a key"}
-	case e.OnDuplicate != "" && e.OnDuplicate != IgnoreDuplicate && e.OnDuplicate != ReplaceDuplicate:
-		return &InvalidError{"on_duplicate", fmt.Sprintf("%.80q", e.OnDuplicate), "ignore or replace"}
+	case !slices.Contains([]string{"", IgnoreDuplicate, ReplaceDuplicate, RefreshDuplicate}, e.OnDuplicate):
+		return &InvalidError{"on_duplicate", fmt.Sprintf("%.80q", e.OnDuplicate), "ignore, replace or refresh"}
 	case e.OnDuplicate != "" && e.UniqueWhile == "":
 		return &InvalidError{"on_duplicate", fmt.Sprintf("%q", e.OnDuplicate), "only with unique_while"}
 	}
 	return nil
 }
 
-// duplicate decides about n where j has its key: errNoChange where the answer is j as it is.
+// duplicate decides about n where j has its key: errNoChange or errLeft where the answer is j as it is.
 func (n newJob) duplicate(j projection.Job) (journal.Fact, error) {
 	conflict := func(why string) (journal.Fact, error) {
 		return journal.Fact{}, &ConflictError{n.name(), j.ID, fmt.Sprintf("key %q belongs to it%s", n.Key, why)}
@@ -38,8 +44,11 @@ func (n newJob) duplicate(j projection.Job) (journal.Fact, error) {
 	switch {
 	case j.UniqueWhile == "":
 		return conflict(", for ever")
-	case n.OnDuplicate != ReplaceDuplicate || string(j.Payload) == string(n.Payload) && j.Payload != nil:
+	case n.OnDuplicate != ReplaceDuplicate && n.OnDuplicate != RefreshDuplicate,
+		string(j.Payload) == string(n.Payload) && j.Payload != nil:
 		return journal.Fact{}, errNoChange
+	case j.State != event.Queued && j.State != event.Blocked && n.OnDuplicate == RefreshDuplicate:
+		return journal.Fact{}, errLeft
 	case j.State != event.Queued && j.State != event.Blocked:
 		return conflict(fmt.Sprintf("; it is %s, and its payload cannot be replaced any more", j.State))
 	case j.Salt == nil:

@@ -11,9 +11,9 @@
 // (@annually) are short for the obvious fields.
 //
 // In the two nights of a year in which clocks change, the rule of Vixie cron and cronie holds. If neither the
-// minute nor the hour begins with *, the fields mean the time on the wall: a time that was skipped ticks at the
-// first moment after the gap, one that comes twice ticks the first time. If one of the two begins with *, real
-// minutes count: both of the doubled ones, none of the skipped.
+// minute nor the hour begins with *, the fields mean the time on the wall: a time that was skipped ticks at
+// the first moment after the gap, one that comes twice ticks the first time. If one of the two begins with *,
+// real minutes count: both of the doubled ones, none of the skipped.
 //
 // The files: parse.go reads an expression, next.go finds ticks, zone.go knows when clocks change.
 package cron

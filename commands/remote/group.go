@@ -128,7 +128,8 @@ func (c *Client) post(ctx context.Context, l lines) (all []commands.Enqueued, er
 			return nil, err
 		}
 		j.Payload = l.jobs[i].Payload
-		all = append(all, commands.Enqueued{Job: j, Replaced: item.Replaced, Existing: item.Existing})
+		all = append(all, commands.Enqueued{Job: j, Replaced: item.Replaced, Left: item.Left,
+			Existing: item.Existing})
 	}
 	return all, nil
 }

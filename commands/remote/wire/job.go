@@ -63,6 +63,7 @@ type JobAnswer struct {
 	Salt          *string `json:"salt"` // base64, for the digests of what the command writes
 	Existing      bool    `json:"existing"`
 	Replaced      bool    `json:"replaced"`
+	Left          bool    `json:"left"`
 }
 
 // Minimal is a job for a client that prefers short answers ([PreferMinimal]): a [JobAnswer] without what is
@@ -75,6 +76,7 @@ type Minimal struct {
 	Salt          *string `json:"salt,omitempty"`
 	Existing      bool    `json:"existing,omitempty"`
 	Replaced      bool    `json:"replaced,omitempty"`
+	Left          bool    `json:"left,omitempty"`
 }
 
 // PreferMinimal is the value of the header Prefer (RFC 7240) with which a client asks for [Minimal] jobs.
@@ -119,7 +121,8 @@ type minimalJob struct {
 // Minimal is j as a short answer has it. The id is in it once.
 func (j JobAnswer) Minimal() Minimal {
 	j.Job.Job = ""
-	return Minimal{minimalJob(j.Job), j.EndBy, j.Payload, j.PayloadBase64, j.Salt, j.Existing, j.Replaced}
+	return Minimal{minimalJob(j.Job), j.EndBy, j.Payload, j.PayloadBase64, j.Salt, j.Existing, j.Replaced,
+		j.Left}
 }
 
 // Projection is j as package projection has it. N is 0: jobs have no number here.

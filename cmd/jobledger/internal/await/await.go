@@ -53,6 +53,33 @@ func Ends(ctx context.Context, store *ledger.Store, jobs []event.JobID, o *Outag
 	}
 }
 
+// None waits until no job is left that f selects, and outlasts outages of the server.
+func None(ctx context.Context, store *ledger.Store, f projection.Filter, o *Outage) error {
+	f.Limit = 1
+	for {
+		started := time.Now()
+		left := 0
+		err := store.Read(ctx, func(tx *ledger.Tx) error {
+			found, err := projection.List(ctx, tx, f)
+			left = len(found)
+			return err
+		})
+		if err != nil {
+			if err = o.Outlast(ctx, store, err); err != nil {
+				return err
+			}
+			continue
+		}
+		o.Over()
+		if left == 0 {
+			return nil
+		}
+		if err := sleep(ctx, max(endPoll, 5*time.Since(started))); err != nil {
+			return err
+		}
+	}
+}
+
 // divide returns the jobs that have ended and the ids of the others.
 func divide(ctx context.Context, store *ledger.Store, ids []event.JobID) (ended []projection.Job,
 	open []event.JobID, err error) {

@@ -43,12 +43,17 @@ type Reader struct {
 	Defaults commands.Enqueue // what a line does not say; its tags join those of each line
 	Now      time.Time        // from which delays count
 	Names    *Names           // of the jobs of the lines so far; nil: a line cannot name another
+
+	// Refresh reads on_duplicate replace as refresh, so that a job that has begun does not hold up the other
+	// lines. [Chunk.Replace] says which lines it was.
+	Refresh bool
 }
 
 // Chunk is some jobs and the numbers of their lines, from 1 on; it is never empty.
 type Chunk struct {
-	Jobs  []commands.Enqueue
-	Lines []int
+	Jobs    []commands.Enqueue
+	Lines   []int
+	Replace []bool
 }
 
 // First returns the number of the first line.
@@ -85,7 +90,12 @@ func (r Reader) Chunks(content io.Reader) iter.Seq2[Chunk, error] {
 				yield(Chunk{}, &cli.Error{Code: code, Err: err, Hint: hint})
 				return
 			}
+			replace := r.Refresh && e.OnDuplicate == commands.ReplaceDuplicate
+			if replace {
+				e.OnDuplicate = commands.RefreshDuplicate
+			}
 			next.Jobs, next.Lines = append(next.Jobs, e), append(next.Lines, n)
+			next.Replace = append(next.Replace, replace)
 			if size += len(e.Payload); len(next.Jobs) == ChunkJobs || size >= chunkBytes {
 				if !yield(next, nil) {
 					return

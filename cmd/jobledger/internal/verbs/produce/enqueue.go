@@ -32,7 +32,7 @@ func (p *Verbs) Enqueue() cli.Verb {
 			"With --unique-while the key is the job's own only while it waits, and may come again afterwards: " +
 			"'queued' until the job is claimed, 'unfinished' until it has ended. Until then the answer is the id of " +
 			"the job that has the key, whatever the payload; with --on-duplicate replace a job that still waits " +
-			"gets the new payload, and one that runs is a conflict.\n" +
+			"gets the new payload, and one that runs is a conflict; with refresh one that runs is left as it is.\n" +
 			"What it says neither of --max-attempts, --max-runtime nor --backoff is as 'queue set' has it for its " +
 			"queue.\n" +
 			"With --group the jobs of a queue are served fairly: of the groups with jobs of one priority, the one " +
@@ -48,7 +48,8 @@ func (p *Verbs) Enqueue() cli.Verb {
 			"later lines may use it in place of an id. A string as payload is taken for what it says, other " +
 			"JSON for its exact text. The flags are defaults; a line overrides them, and its tags join theirs. " +
 			"Nothing is written unless every line is right; then jobs are written 10,000 at a time, " +
-			"and the ids come in the order of the lines.\n" +
+			"and the ids come in the order of the lines. Where on_duplicate is replace and the job of a line has " +
+			"begun, the other lines are done, each such line is named, and the exit code is 6.\n" +
 			"Where TRACEPARENT is set, as by OpenTelemetry, the job gets it as the tag traceparent, and its command " +
 			"as TRACEPARENT." + cli.AboutRemote,
 		Args: "[PAYLOAD | -]", MaxArgs: 1,
@@ -58,7 +59,7 @@ func (p *Verbs) Enqueue() cli.Verb {
 			&cli.StringFlag{Name: "unique-while", Usage: "--key is the job's own while it is `queued` " +
 				"or unfinished, not for ever"},
 			&cli.StringFlag{Name: "on-duplicate", Usage: "with --unique-while, where a job has the key: " +
-				"`ignore` or replace its payload"},
+				"`ignore` it, replace its payload, or refresh: replace it unless the job has begun"},
 			&cli.StringFlag{Name: "group", Usage: "the `GROUP` it belongs to, such as a customer; groups are " +
 				"served in rotation"},
 			cli.ListFlag("tag", "note `NAME=VALUE` with the job; may be repeated"),
@@ -91,7 +92,8 @@ func (p *Verbs) Enqueue() cli.Verb {
 				`a job a line, such as {"payload": {"to": "ada"}, "key": "a-1", "delay": "90s"}`},
 		},
 		Complete: map[string][]string{"unique-while": {event.WhileQueued, event.WhileUnfinished},
-			"on-duplicate": {commands.IgnoreDuplicate, commands.ReplaceDuplicate}},
+			"on-duplicate": {commands.IgnoreDuplicate, commands.ReplaceDuplicate,
+				commands.RefreshDuplicate}},
 		Exits: []int{cli.ExitConflict, cli.ExitNoJob, cli.ExitBusy},
 		Run:   p.enqueue,
 	}
@@ -143,6 +145,8 @@ func (p *Verbs) enqueue(c *cli.Context) error {
 	switch {
 	case answer.Replaced:
 		p.Message("key %q is job %s already; it is %s, and its payload is replaced", e.Key, answer.ID, answer.State)
+	case answer.Left:
+		p.Message("key %q is job %s already; it is %s, and keeps its payload", e.Key, answer.ID, answer.State)
 	case answer.Existing && e.UniqueWhile != "":
 		p.Message("key %q is job %s already; it is %s", e.Key, answer.ID, answer.State)
 	case answer.Existing:
@@ -163,7 +167,8 @@ func (p *Verbs) printEnqueued(a commands.Enqueued) error {
 			render.JobJSON
 			Existing bool `json:"existing"`           // the key was that of an earlier job, which is this one
 			Replaced bool `json:"replaced,omitempty"` // which got this payload
-		}{render.ToJSON(a.Job), a.Existing, a.Replaced})
+			Left     bool `json:"left,omitempty"`     // which has begun and keeps its own payload
+		}{render.ToJSON(a.Job), a.Existing, a.Replaced, a.Left})
 	}
 	return p.PrintLine(string(a.ID))
 }

@@ -30,7 +30,7 @@ func (p *Verbs) enqueueLines(c *cli.Context, defaults commands.Enqueue) error {
 		return err
 	}
 	defer done()
-	lines := joblines.Reader{Defaults: defaults, Now: p.Now(), Names: joblines.NewNames()}
+	lines := joblines.Reader{Defaults: defaults, Now: p.Now(), Names: joblines.NewNames(), Refresh: true}
 	p.ReparseTimes = func() {
 		lines.Now = p.Now()
 		lines.Defaults.RunAt, _, _ = jobverb.RunAt(p.Program, c)
@@ -54,7 +54,7 @@ func (p *Verbs) enqueueLines(c *cli.Context, defaults commands.Enqueue) error {
 		return err
 	}
 	defer closeLedger()
-	lines.Names = joblines.NewNames()
+	lines.Names, lines.Refresh = joblines.NewNames(), service != nil // a server may be an older one
 	if err := readDependencies(c, service, &lines.Defaults); err != nil {
 		return err
 	}
@@ -64,6 +64,7 @@ func (p *Verbs) enqueueLines(c *cli.Context, defaults commands.Enqueue) error {
 	}
 	defer bar.Done()
 	written, existing, replaced, while := 0, 0, 0, false
+	var conflicts []string
 	for chunk, err := range lines.Chunks(content) {
 		if err != nil {
 			return err
@@ -84,6 +85,10 @@ func (p *Verbs) enqueueLines(c *cli.Context, defaults commands.Enqueue) error {
 			}
 			if answer.Replaced {
 				replaced++
+			}
+			if answer.Left && chunk.Replace[i] {
+				conflicts = append(conflicts, fmt.Sprintf("line %d: key %q is job %s already; it is %s, and keeps its "+
+					"payload", chunk.Lines[i], chunk.Jobs[i].Key, answer.ID, answer.State))
 			}
 			_ = p.printEnqueued(answer) // Flush returns the error
 		}
@@ -107,7 +112,15 @@ func (p *Verbs) enqueueLines(c *cli.Context, defaults commands.Enqueue) error {
 	if replaced > 0 {
 		p.Message("%s replaced", render.Count(int64(replaced), "payload"))
 	}
-	return nil
+	if len(conflicts) == 0 {
+		return nil
+	}
+	for _, text := range conflicts {
+		p.Message("%s", text)
+	}
+	return cli.WithHint(cli.Exitf(cli.ExitConflict, "%d of %s not replaced, since the job has begun; all else is done",
+		len(conflicts), render.Count(int64(written), "payload")),
+		"\"on_duplicate\": \"refresh\" takes that for success")
 }
 
 // checkLines returns how many jobs the lines have, or what is wrong with the first bad one. It writes

@@ -12,6 +12,7 @@ import (
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
+	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
 )
@@ -22,19 +23,29 @@ func (p *Verbs) Wait() cli.Verb {
 		Name: "wait", Group: cli.GroupSee, Usage: "wait until jobs have ended",
 		About: "It ends with 0 when every job has succeeded, and with 9 when all have ended but some failed or " +
 			"were cancelled, and says which. A job that failed and will be tried again has not ended. With --json " +
-			"each job is printed as it ends.",
+			"each job is printed as it ends.\n" +
+			"With --queue and nothing else it waits until no job of the queue is left that has not ended, also of " +
+			"those that come meanwhile; 9 then means that some ended without success since it began to wait.",
 		Args: "JOB…", MinArgs: 1, MaxArgs: cli.AnyNumber,
 		Flags: []cli.Flag{cli.DurationFlag("timeout", "wait no longer than `D`, then end with 124", "", 0, 0,
 			false)},
 		Examples: []cli.Example{
 			{"jobledger wait 01KDY9FY88 && echo done", "go on when the job has succeeded"},
 			{"jobledger wait --timeout 10m $(cat ids)", "for several jobs, ten minutes at most"},
+			{"jobledger wait -q mail && echo done", "until nothing of the queue is left to do"},
 		},
-		Exits: []int{cli.ExitNoJob, cli.ExitNotSucceeded, cli.ExitTimedOut},
+		Exits: []int{cli.ExitNothing, cli.ExitNoJob, cli.ExitNotSucceeded, cli.ExitTimedOut},
 		Run: func(c *cli.Context) error {
-			refs, err := jobref.FromLine(c)
-			if err != nil {
-				return err
+			queue := ""
+			if c.String("key") == "" && !c.Bool("last") && !c.Args().Present() {
+				queue = c.String("queue")
+			}
+			var refs []jobref.Ref
+			if queue == "" {
+				var err error
+				if refs, err = jobref.FromLine(c); err != nil {
+					return err
+				}
 			}
 			ctx := c.Context
 			if d, ok := cli.DurationValue(c, "timeout"); ok {
@@ -47,6 +58,9 @@ func (p *Verbs) Wait() cli.Verb {
 				return err
 			}
 			defer service.Store.Close()
+			if queue != "" {
+				return p.waitForQueue(ctx, service, queue)
+			}
 			var waiting []event.JobID
 			for _, ref := range refs {
 				j, err := ref.Read(c.Context, service)
@@ -80,6 +94,43 @@ func (p *Verbs) wait(ctx context.Context, service *commands.Service, waiting []e
 		return err
 	}
 	return notSucceeded(unsuccessful, len(waiting))
+}
+
+// unfinished are the states of a job that has not ended.
+var unfinished = []event.State{event.Queued, event.ClaimedState, event.Running, event.Blocked}
+
+// waitForQueue waits until no job of the queue is unfinished.
+func (p *Verbs) waitForQueue(ctx context.Context, service *commands.Service, queue string) error {
+	unused, err := jobref.UnusedQueues(ctx, service.Store, []string{queue})
+	if err != nil {
+		return err
+	}
+	for _, text := range unused { // a misspelt one has nothing left to do
+		return cli.Exitf(cli.ExitNothing, "%s", text)
+	}
+	began := p.Now()
+	outage := &await.Outage{Say: p.Message}
+	err = await.None(ctx, service.Store, projection.Filter{Queues: []string{queue}, States: unfinished}, outage)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return cli.Exitf(cli.ExitTimedOut, "timed out: jobs of the queue %s have not ended; 'jobledger status' counts them",
+			queue)
+	}
+	if err != nil {
+		return err
+	}
+	var ended []projection.Job
+	err = service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
+		ended, err = projection.List(ctx, tx, projection.Filter{Queues: []string{queue}, FinishedFrom: began})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	slices.Reverse(ended) // the oldest first
+	if err := p.printEnded(ended); err != nil {
+		return err
+	}
+	return notSucceeded(withoutSuccess(ended), len(ended))
 }
 
 // withoutSuccess lists the jobs that ended without success, each with its state.

@@ -38,6 +38,8 @@ func (p *Verbs) Work() cli.Verb {
 			strings.Join(worker.BaseEnv(), ", ") + ".\n" +
 			"The first INT, TERM or HUP stops claiming and lets running commands finish; the second, or " +
 			"--grace-period, ends them and gives their jobs back, which is no failure.\n" +
+			"--drain ends with 0 though jobs of the queue may be left that others hold, that run later, that are blocked, " +
+			"or whose queue is paused: a line for each queue says how many. 'jobledger wait -q' waits for them.\n" +
 			"Where the ledger is away, busy or on a full disk, it waits, also at its start, unless --once, --drain " +
 			"or --max-jobs give it an end: then it ends with 75.\n" +
 			"Where the ledger is sealed and is not a continuation of what this host saw last, nothing is claimed " +
@@ -48,7 +50,8 @@ func (p *Verbs) Work() cli.Verb {
 			cli.ListFlag("queue", "claim from `QUEUE`; may be repeated", "q"),
 			cli.WholeFlag("jobs", "run `N` commands at a time", 1, 1, 1000, "", "j"),
 			&cli.BoolFlag{Name: "once", Usage: "take one job and end; 3 if none is ready"},
-			&cli.BoolFlag{Name: "drain", Usage: "end when nothing is ready and all of its own jobs have ended"},
+			&cli.BoolFlag{Name: "drain", Usage: "end when nothing is ready and all of its own jobs have ended; " +
+				"says what is left"},
 			cli.WholeFlag("max-jobs", "end after `N` jobs", 0, 1, 1_000_000_000, "no end"),
 			cli.DurationFlag("lease", "a claim holds for `D` without a heartbeat; heartbeats come every third of it",
 				"1m", commands.MinLease, commands.MaxLease, false),
@@ -157,6 +160,19 @@ func (p *Verbs) openWaiting(c *cli.Context) (*commands.Service, error) {
 	}
 }
 
+// sayWhatIsLeft says which jobs of its queues have not ended, a line for each queue that has some.
+func (p *Verbs) sayWhatIsLeft(ctx context.Context, w *worker.Worker) error {
+	all, err := whatIsLeft(ctx, w.Service, w.Queues, p.Now())
+	for _, l := range all {
+		if p.JSON {
+			l.log(w.Log)
+		} else {
+			p.Message("%s", l.text(p.Now().Location()))
+		}
+	}
+	return err
+}
+
 // newWorker is the worker that the flags describe, without a ledger.
 func (p *Verbs) newWorker(c *cli.Context, command *worker.Command,
 	request commands.ClaimRequest) *worker.Worker {
@@ -212,6 +228,11 @@ func (p *Verbs) runWorker(c *cli.Context, w *worker.Worker, notify func(string),
 	cancelled := ""
 	if stats.Cancelled > 0 {
 		cancelled = fmt.Sprintf(", %d cancelled", stats.Cancelled)
+	}
+	if c.Bool("drain") && w.Service != nil {
+		if err := p.sayWhatIsLeft(c.Context, w); err != nil {
+			return err
+		}
 	}
 	p.Message("worker %s ended: %d claimed, %d succeeded, %d failed, %d released, %d lost%s", w.Process.Name,
 		stats.Claimed, stats.Succeeded, stats.Failed, stats.Released, stats.Lost, cancelled)

@@ -77,14 +77,16 @@ type enqueuedJSON struct {
 	render.JobJSON
 	Existing bool `json:"existing"`
 	Replaced bool `json:"replaced,omitempty"`
+	Left     bool `json:"left,omitempty"`
 }
 
 // enqueued is a job as its producer gets it.
 func (s shape) enqueued(e commands.Enqueued) any {
 	if s == minimal {
-		return wire.JobAnswer{Job: render.ToJSON(e.Job), Existing: e.Existing, Replaced: e.Replaced}.Minimal()
+		return wire.JobAnswer{Job: render.ToJSON(e.Job), Existing: e.Existing, Replaced: e.Replaced,
+			Left: e.Left}.Minimal()
 	}
-	return enqueuedJSON{render.ToJSON(e.Job), e.Existing, e.Replaced}
+	return enqueuedJSON{render.ToJSON(e.Job), e.Existing, e.Replaced, e.Left}
 }
 
 // answerJSON is what became of one outcome or heartbeat.
