@@ -15,7 +15,7 @@ import (
 // What is done about a job whose key another job has: the values of Enqueue.OnDuplicate.
 const (
 	IgnoreDuplicate  = "ignore"  // the answer is the other job, as it is
-	ReplaceDuplicate = "replace" // the other job gets the payload, if it waits; if it has begun, it is a conflict
+	ReplaceDuplicate = "replace" // the other job gets the payload, if it waits; if it has begun: a conflict
 	RefreshDuplicate = "refresh" // the same, but a job that has begun keeps its payload: Enqueued.Left
 )
 

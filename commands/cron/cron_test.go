@@ -71,7 +71,8 @@ func TestNextOnNightsOfTheClock(t *testing.T) {
 			"2026-11-06T00:00Z 2026-11-13T00:00Z 2026-11-20T00:00Z"},
 		{"7 is Sunday", "0 0 * * 7", "UTC", "2026-11-01T00:00:00Z", "2026-11-08T00:00Z"},
 		{"a weekend", "0 0 * * sat-sun", "UTC", "2026-11-01T00:00:00Z", "2026-11-07T00:00Z 2026-11-08T00:00Z"},
-		{"a weekend by numbers", "0 0 * * 6-0", "UTC", "2026-11-01T00:00:00Z", "2026-11-07T00:00Z 2026-11-08T00:00Z"},
+		{"a weekend by numbers", "0 0 * * 6-0", "UTC", "2026-11-01T00:00:00Z",
+			"2026-11-07T00:00Z 2026-11-08T00:00Z"},
 		{"* in the minute, doubled hour", "*/15 0-5 * * *", "Europe/Berlin", "2026-10-25T00:30:00Z",
 			"2026-10-25T02:45+02:00 2026-10-25T02:00+01:00 2026-10-25T02:15+01:00"},
 		{"* in the minute, skipped hour", "*/30 2 * * *", "Europe/Berlin", "2026-03-28T02:00:00Z",
@@ -123,7 +124,8 @@ func TestParseRefuses(t *testing.T) {
 
 func TestParseNamesWhatToWrite(t *testing.T) {
 	for text, want := range map[string]string{"0 0 * * Monday": `"mon"`, "0 0 1 September *": `"sep"`,
-		"0 23-7 * * *": "23,0-7", "0 22-6 * * *": "22-23,0-6", "0 0 * * 5-1": "5-6,0-1", "0 0 * 11-2 *": "11-12,1-2"} {
+		"0 23-7 * * *": "23,0-7", "0 22-6 * * *": "22-23,0-6", "0 0 * * 5-1": "5-6,0-1",
+		"0 0 * 11-2 *": "11-12,1-2"} {
 		if _, err := cron.Parse(text, time.UTC); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want an error that says %s", text, err, want)
 		}

@@ -33,8 +33,8 @@ func (o *Outage) Outlast(ctx context.Context, store *ledger.Store, err error) er
 	return o.Pause(ctx, err)
 }
 
-// Pause waits for the ledger, which does not answer because of err: 50 ms, and twice as long each time, up to a
-// second. It returns why ctx ended, if it did.
+// Pause waits for the ledger, which does not answer because of err: 50 ms, and twice as long each time, up to
+// a second. It returns why ctx ended, if it did.
 func (o *Outage) Pause(ctx context.Context, err error) error {
 	if o.since.IsZero() {
 		o.since, o.pause = time.Now(), firstPause

@@ -30,7 +30,7 @@ type Options struct {
 	DB      string    // the DSN of the ledger to be made
 	ShownDB string    // the same without a password, for what is printed
 	Folder  string    // whose files the jobs are about
-	Make    bool      // where Folder has no file, make small ones in a temporary folder for as long as the demo runs
+	Make    bool      // where Folder has no file, make small ones in a temporary folder meanwhile
 	Force   bool      // overwrite the ledger of an earlier demo, if it is a file
 	Actor   string    // for the events enqueued
 	Out     io.Writer // for a line about each step; an error of it does not end the demo
@@ -132,7 +132,8 @@ func makeFiles() (folder string, err error) {
 	}
 	for i := range maxFiles {
 		text := fmt.Sprintf("file %d of the demo\n", i+1)
-		if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("file-%03d.txt", i+1)), []byte(text), 0o600); err != nil {
+		name := filepath.Join(folder, fmt.Sprintf("file-%03d.txt", i+1))
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			return "", errors.Join(err, os.RemoveAll(folder))
 		}
 	}

@@ -112,8 +112,8 @@ func (p *Verbs) waitForQueue(ctx context.Context, service *commands.Service, que
 	outage := &await.Outage{Say: p.Message}
 	err = await.None(ctx, service.Store, projection.Filter{Queues: []string{queue}, States: unfinished}, outage)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return cli.Exitf(cli.ExitTimedOut, "timed out: jobs of the queue %s have not ended; 'jobledger status' counts them",
-			queue)
+		return cli.Exitf(cli.ExitTimedOut, "timed out: jobs of the queue %s have not ended; 'jobledger status' counts "+
+			"them", queue)
 	}
 	if err != nil {
 		return err

@@ -20,7 +20,8 @@ func (p *Verbs) Fail() cli.Verb {
 		Args: "[JOB]", MaxArgs: 1,
 		Flags: jobverb.OwnerFlags(
 			&cli.StringFlag{Name: "code", Usage: "what kind of failure, in one `WORD`", DefaultText: "failed"},
-			&cli.StringFlag{Name: "detail", Usage: "what happened: `TEXT`, up to 8 KiB; bytes that are not UTF-8 become U+FFFD"},
+			&cli.StringFlag{Name: "detail", Usage: "what happened: `TEXT`, up to 8 KiB; bytes that are not UTF-8 " +
+				"become U+FFFD"},
 			cli.DurationFlag("retry-in", "queue it again in `D`", "", 0, commands.MaxRunTime, true),
 			&cli.BoolFlag{Name: "no-retry", Usage: "never again", DisableDefaultText: true},
 		),
