@@ -21,7 +21,8 @@ func demoVerb(p *program) cli.Verb {
 			"It takes about 6 seconds.\n" +
 			"With --db it may be a ledger in PostgreSQL, in a schema or a database that has none yet.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "folder", Usage: "the files of `DIR`; without it, of this one, or small ones that are made", Value: "."},
+			&cli.StringFlag{Name: "folder", Usage: "the files of `DIR`; without it, of this one, or small ones that " +
+				"are made", Value: "."},
 			&cli.BoolFlag{Name: "force", Usage: "overwrite the ledger of an earlier demo, if it is a file"},
 		},
 		Examples: []cli.Example{

@@ -118,8 +118,8 @@ func (p *Verbs) enqueueLines(c *cli.Context, defaults commands.Enqueue) error {
 	for _, text := range conflicts {
 		p.Message("%s", text)
 	}
-	return cli.WithHint(cli.Exitf(cli.ExitConflict, "%d of %s not replaced, since the job has begun; all else is "+
-		"done", len(conflicts), render.Count(int64(written), "payload")),
+	return cli.WithHint(cli.Exitf(cli.ExitConflict, "%d of %s not replaced, since the job has begun; all "+
+		"else is done", len(conflicts), render.Count(int64(written), "payload")),
 		"\"on_duplicate\": \"refresh\" takes that for success")
 }
 

@@ -96,10 +96,10 @@ func (p *Verbs) wait(ctx context.Context, service *commands.Service, waiting []e
 	return notSucceeded(unsuccessful, len(waiting))
 }
 
-// unfinished are the states of a job that has not ended.
-var unfinished = []event.State{event.Queued, event.ClaimedState, event.Running, event.Blocked}
+// notEnded has the states of a job that has not ended.
+var notEnded = []event.State{event.Queued, event.ClaimedState, event.Running, event.Blocked}
 
-// waitForQueue waits until no job of the queue is unfinished.
+// waitForQueue waits until no job of the queue is left that has not ended.
 func (p *Verbs) waitForQueue(ctx context.Context, service *commands.Service, queue string) error {
 	unused, err := jobref.UnusedQueues(ctx, service.Store, []string{queue})
 	if err != nil {
@@ -110,10 +110,10 @@ func (p *Verbs) waitForQueue(ctx context.Context, service *commands.Service, que
 	}
 	began := p.Now()
 	outage := &await.Outage{Say: p.Message}
-	err = await.None(ctx, service.Store, projection.Filter{Queues: []string{queue}, States: unfinished}, outage)
+	err = await.None(ctx, service.Store, projection.Filter{Queues: []string{queue}, States: notEnded}, outage)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return cli.Exitf(cli.ExitTimedOut, "timed out: jobs of the queue %s have not ended; 'jobledger status' counts "+
-			"them", queue)
+		return cli.Exitf(cli.ExitTimedOut, "timed out: jobs of the queue %s have not ended; 'jobledger status' "+
+			"counts them", queue)
 	}
 	if err != nil {
 		return err

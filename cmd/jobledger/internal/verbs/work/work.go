@@ -39,7 +39,8 @@ func (p *Verbs) Work() cli.Verb {
 			"The first INT, TERM or HUP stops claiming and lets running commands finish; the second, or " +
 			"--grace-period, ends them and gives their jobs back, which is no failure.\n" +
 			"--drain ends with 0 though jobs of the queue may be left that others hold, that run later, that are " +
-			"blocked, or whose queue is paused: a line for each queue says how many. 'jobledger wait -q' waits for them.\n" +
+			"blocked, or whose queue is paused: a line for each queue says how many. " +
+			"'jobledger wait -q' waits for them.\n" +
 			"Where the ledger is away, busy or on a full disk, it waits, also at its start, unless --once, --drain " +
 			"or --max-jobs give it an end: then it ends with 75.\n" +
 			"Where the ledger is sealed and is not a continuation of what this host saw last, nothing is claimed " +
