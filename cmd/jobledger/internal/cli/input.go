@@ -66,8 +66,8 @@ func (p *Program) checkStdin(what string) error {
 	return nil
 }
 
-// InputWaits reports whether standard input is a file, or a pipe, with something in it: somebody sent what is
-// not read. A pipe into which nothing was written yet counts as empty.
+// InputWaits reports whether standard input is a file, or a pipe, with something in it that is not
+// read. A pipe into which nothing was written yet counts as empty.
 func (p *Program) InputWaits() bool {
 	f, ok := p.stdin.(*os.File)
 	if !ok {
