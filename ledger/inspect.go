@@ -103,6 +103,16 @@ func SyncFolder(path string) error { return sqlite.SyncFolder(path) }
 // a file.
 func IsServerAddress(dsn string) bool { return engine.IsServerAddress(dsn) }
 
+// CheckAddress returns ErrAddress for a text that Open would not take for the path of a file, although it is
+// not the address of a server either: see Open. It opens nothing, and its error does not repeat the text,
+// which may have a password.
+func CheckAddress(dsn string) error {
+	if engine.IsServerAddress(dsn) {
+		return nil
+	}
+	return engine.CheckFileAddress(dsn)
+}
+
 // ServerAddress returns what Store.Path would return for the ledger at dsn, on a PostgreSQL server, without
 // connecting.
 func ServerAddress(dsn string) (string, error) { return postgres.Address(dsn) }

@@ -21,6 +21,10 @@ import (
 //	schema=NAME   the schema that holds the ledger (default jobledger)
 //	listen=off    a connection pooler does not support LISTEN
 //
+// What other programs take as an address is refused with ErrAddress rather than taken for the name of a file:
+// "host=… dbname=…", "file:jobs.db" or any other unknown word with a colon, "sqlite://…", and options without
+// "sqlite:". A file that has such a name is "./NAME".
+//
 // A file with an older schema is migrated. On a server that is for Migrate alone, and Open returns
 // ErrOlderSchema. A ledger on a server with a newer schema is opened if that allows it; its functions Write
 // return ErrNewerSchema where a program of this version may only read it.

@@ -257,7 +257,7 @@ func TestOpenMigratesOlderSchema(t *testing.T) {
 
 func TestOpenTakesPathLiterally(t *testing.T) {
 	t.Parallel()
-	names := []string{"jobs.db", "a?b.db", "a?mode=memory", "a#b.db", "a%41.db", "a%.db", "a b.db", " ",
+	names := []string{"jobs.db", "a?b.db", "a?b&c", "a#b.db", "a%41.db", "a%.db", "a b.db", " ",
 		"a&b=c;d.db", "日本–ü.db", `a\b'"c.db`, "file:x.db", "a+b.db", "-x"}
 	for _, name := range names {
 		for _, dsn := range []string{"%s", "sqlite:%s?sync=normal"} {
@@ -324,11 +324,11 @@ func TestOpenErrorsSayWhy(t *testing.T) {
 		"postgres://me:secret@host:99999/jobs":              "invalid port",
 		"sqlite:" + path + "?sync=off":                      "sync=full, sync=normal",
 		"sqlite:" + path + "?sync=":                         "sync=full, sync=normal",
-		"sqlite:" + path + "?mode=ro":                       "option mode=ro",
-		"sqlite:" + path + "?sync=full&x=1":                 "option x=1",
+		"sqlite:" + path + "?mode=ro":                       "option mode=…",
+		"sqlite:" + path + "?sync=full&x=1":                 "option x=…",
 		"sqlite:" + path + "?network=refuse":                "network=allow",
 		"sqlite:" + path + "?sync=normal&sync=full":         "option sync=normal,full",
-		"sqlite:" + path + "?sync=%zz":                      "options of",
+		"sqlite:" + path + "?sync=%zz":                      "the options of",
 		filepath.Join(dir, "no", "such", "jobs.db"):         "no such file or directory",
 		"/dev/null": "a device",
 	} {

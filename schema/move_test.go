@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/mod/modfile"
+
 	"jobledger/ledger/ledgertest"
 )
 
@@ -21,8 +23,8 @@ func TestMoveModule(t *testing.T) {
 	t.Parallel()
 	copied, proxy := filepath.Join(t.TempDir(), "copy"), t.TempDir()
 	copyTree(t, "..", copied)
-	run(t, "..", nil, "go", "run", "./testdata/move", "-to", elsewhere, "-dir", copied, "-version", "v0.1.0",
-		"-proxy", proxy)
+	moved := run(t, "..", nil, "go", "run", "./testdata/move", "-to", elsewhere, "-dir", copied,
+		"-version", "v0.1.0", "-proxy", proxy)
 	if out := run(t, copied, nil, "gofmt", "-l", "."); out != "" {
 		t.Errorf("not formatted: %s", out)
 	}
@@ -38,6 +40,15 @@ func TestMoveModule(t *testing.T) {
 			t.Errorf("%s imports by the old path", file)
 		case filepath.Base(file) == "go.mod":
 			modules++
+			if mod, err := modfile.Parse(file, text, nil); err != nil {
+				t.Errorf("%s: %v", file, err)
+			} else {
+				for _, r := range mod.Replace {
+					if _, err := os.Stat(filepath.Join(filepath.Dir(file), r.New.Path, "go.mod")); err != nil {
+						t.Errorf("%s replaces %s by %q: %v", file, r.Old.Path, r.New.Path, err)
+					}
+				}
+			}
 			if n := strings.Count(string(text), elsewhere); n == 0 || n != strings.Count(string(text), "jobledger") {
 				t.Errorf("%s has the old path:\n%s", file, text)
 			}
@@ -51,6 +62,14 @@ func TestMoveModule(t *testing.T) {
 	})
 	if sources < 500 || modules < 4 {
 		t.Errorf("%d sources, %d modules", sources, modules)
+	}
+	for module, name := range map[string]string{"": "v0.1.0.zip", "/commands/workerotel": "v0.1.0.zip"} {
+		if _, err := os.Stat(filepath.Join(proxy, filepath.FromSlash(elsewhere+module), "@v", name)); err != nil {
+			t.Errorf("the proxy: %v", err)
+		}
+	}
+	if !strings.Contains(moved, "the tag of "+elsewhere+"/commands/workerotel: commands/workerotel/v0.1.0\n") {
+		t.Errorf("the tags: %s", moved)
 	}
 	out := run(t, copied, nil, "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}",
 		"./ledger/event", "./schema", "./commands/cron")

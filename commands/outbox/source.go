@@ -47,6 +47,9 @@ func Open(ctx context.Context, dsn string) (*Source, error) {
 		}
 		return s, nil
 	}
+	if err := ledger.CheckAddress(dsn); err != nil {
+		return nil, fmt.Errorf("outbox: %w", err)
+	}
 	path, err := filepath.Abs(strings.TrimPrefix(dsn, "sqlite:"))
 	if err != nil {
 		return nil, fmt.Errorf("outbox: %w", err)

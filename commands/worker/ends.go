@@ -14,10 +14,13 @@ import (
 // Error is a failure as the ledger records it. A Handler returns one, or an error that wraps one, as a value
 // or as a pointer. Where an Error wraps another, the outer one decides and the inner one fills in what the
 // outer one leaves out.
+//
+// A RetryIn that is over already, because it was counted to a time that has passed, runs the job again at
+// once; one of more than 366 days is 366 days.
 type Error struct {
 	Code    string        // the error_code: 1–64 printable ASCII characters without spaces; default "error"
 	Detail  string        // the error_detail; default: the text of the error that the Handler returned
-	RetryIn time.Duration // from the end of this attempt to the next, up to 366 days; 0: the job's backoff
+	RetryIn time.Duration // from the end of this attempt to the next; 0: the job's backoff; see below
 	NoRetry bool          // the job fails for good
 	Err     error         // the cause; nil: none
 }
@@ -64,17 +67,17 @@ func failureOf(err error) (all Error) {
 func Permanent(err error) error { return &Error{Err: err, NoRetry: true} }
 
 // Snooze returns an error with which a Handler releases the job, to be run again after d, at most 366 days.
-// With d 0 the job waits for its backoff. A snooze is not a failure and uses up no attempt, except for the
-// hundredth of a job, which is a failure.
+// With a d of 0 or less the job waits for its backoff. A snooze is not a failure and uses up no attempt,
+// except for the hundredth of a job, which is a failure.
 func Snooze(d time.Duration) error { return &snoozeError{d} }
 
 type snoozeError struct{ d time.Duration }
 
 func (e *snoozeError) Error() string { return fmt.Sprintf("snoozed for %s", e.d) }
 
-// Cancel returns an error with which a Handler ends the job as cancelled, for a reason of up to 1 KiB: there
-// is nothing left to do. It is neither a success nor a failure, and it is not retried. The jobs that wait for
-// this one to succeed are cancelled too.
+// Cancel returns an error with which a Handler ends the job as cancelled, for a reason, of which 1 KiB is
+// kept: there is nothing left to do. It is neither a success nor a failure, and it is not retried. The jobs
+// that wait for this one to succeed are cancelled too.
 func Cancel(reason string) error { return &cancelError{reason} }
 
 type cancelError struct{ reason string }
@@ -98,10 +101,10 @@ func handlerEnd(t *task, result []byte, err error) commands.Command {
 		return commands.Release{Token: job.Token, Reason: ErrStopping.Error()}
 	}
 	if e := (*snoozeError)(nil); errors.As(err, &e) {
-		return commands.Release{Token: job.Token, Reason: "snoozed", Delay: e.d, Snooze: true}
+		return commands.Release{Token: job.Token, Reason: "snoozed", Delay: allowed(e.d), Snooze: true}
 	}
 	if e := (*cancelError)(nil); errors.As(err, &e) {
-		return commands.Cancel{Token: job.Token, Reason: e.reason}
+		return commands.Cancel{Token: job.Token, Reason: reasonText(e.reason)}
 	}
 	return failOf(job.Token, err)
 }
@@ -120,9 +123,26 @@ func failOf(token string, err error) commands.Fail {
 		f.Detail = detail(err)
 	}
 	if e.RetryIn != 0 {
-		f.RetryIn = &e.RetryIn
+		f.RetryIn = new(allowed(e.RetryIn))
 	}
 	return f
+}
+
+// allowed returns the wait that the ledger takes in place of d, so that no end is lost by it.
+func allowed(d time.Duration) time.Duration { return min(max(d, 0), commands.MaxRunTime) }
+
+// invalidEnd returns the failure that is recorded in place of end, which err refuses: without a recorded end
+// the job would run again and again. It has what the Handler said.
+func invalidEnd(token string, end commands.Command, err error) commands.Fail {
+	said := ""
+	if f, ok := end.(commands.Fail); ok {
+		said = fmt.Sprintf("\nthe handler said %.80q: %s", f.Code, f.Detail)
+	}
+	const most = commands.MaxErrorDetail - 1<<10 // of a detail, the end is kept
+	if len(said) > most {
+		said = said[:most]
+	}
+	return commands.Fail{Token: token, Code: "invalid_end", Detail: commands.Detail(err.Error() + said)}
 }
 
 // IsFailure reports whether a Handler that returns err fails its attempt: it does, unless err is nil or made

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"jobledger/commands"
 	"jobledger/commands/worker/child"
@@ -173,13 +172,17 @@ func (c *Command) detail(end child.End) string {
 }
 
 // reason returns the text of err as the reason of a release: valid UTF-8 within the limit.
-func reason(err error) string {
-	text := strings.ToValidUTF8(strings.ReplaceAll(err.Error(), "\x00", "\uFFFD"), "\uFFFD")
-	for len(text) > commands.MaxReason {
-		_, size := utf8.DecodeLastRuneInString(text)
-		text = text[:len(text)-size]
+func reason(err error) string { return reasonText(err.Error()) }
+
+// reasonText returns text as a reason: valid UTF-8 within the limit, cut with an ellipsis.
+func reasonText(text string) string {
+	const cut = "…"
+	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", "\uFFFD"), "\uFFFD")
+	if len(text) <= commands.MaxReason {
+		return text
 	}
-	return text
+	text = text[:commands.MaxReason-len(cut)]
+	return strings.ToValidUTF8(text, "") + cut // without a part of a character
 }
 
 // stopOf returns the command that records the end of the work where c, which would have done so, was refused.

@@ -2,8 +2,10 @@ package worker
 
 import (
 	"context"
+	"strconv"
 	"time"
 
+	"jobledger/commands"
 	"jobledger/projection"
 )
 
@@ -17,6 +19,15 @@ import (
 func (w *Worker) Finish(ctx context.Context, job projection.Job, asked time.Time) (
 	after projection.Job, how Ending, why, err error,
 ) {
+	if job.ID == "" || job.Token == "" || job.Worker.Name == "" {
+		return job, "", nil, &commands.InvalidError{Field: "job", Got: strconv.Quote(string(job.ID)),
+			Allowed: "a job as Claim returned it, with its token and worker"}
+	}
+	end, err := w.begin()
+	if err != nil {
+		return job, "", nil, err
+	}
+	defer end()
 	l, err := w.newLoop(ctx)
 	if err != nil {
 		return job, Lost, nil, err

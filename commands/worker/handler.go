@@ -59,8 +59,7 @@ func (h handlerRunner) run(t *task) commands.Command {
 		return nil
 	}
 	if err := commands.CheckCommand(end); err != nil {
-		// The result is too large, for example. Without a recorded end the job would run again and again.
-		return commands.Fail{Token: t.current().Token, Code: "invalid_end", Detail: detail(err)}
+		return invalidEnd(t.current().Token, end, err) // the result is too large, for example
 	}
 	return end
 }

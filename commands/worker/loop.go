@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"runtime"
+	"strconv"
 	"time"
 
 	"jobledger/commands"
@@ -63,6 +64,16 @@ func (w *Worker) newLoop(ctx context.Context) (*loop, error) {
 	}
 	if (w.Handler == nil) == (w.Command == nil) {
 		return nil, errors.New("worker: exactly one of Handler and Command is required")
+	}
+	for name, n := range map[string]int64{"slots": int64(w.Slots), "poll": int64(w.Poll),
+		"max_jobs": int64(w.MaxJobs)} {
+		if n < 0 {
+			return nil, &commands.InvalidError{Field: name, Got: strconv.FormatInt(n, 10),
+				Allowed: "0 for the default, or more"}
+		}
+	}
+	if w.Service != nil && w.Service.Store == nil {
+		return nil, commands.ErrNoStore
 	}
 	if err := w.queuesOf(); err != nil {
 		return nil, err

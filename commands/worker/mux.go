@@ -35,9 +35,10 @@ func (m *Mux) Handle(queue string, h Handler, with ...Middleware) {
 	if err := commands.CheckQueue(queue); err != nil {
 		panic(fmt.Sprintf("worker: %v", err))
 	}
-	if h == nil {
+	if f, ok := h.(HandlerFunc); h == nil || ok && f == nil {
 		panic("worker: the handler of the queue " + queue + " is nil")
 	}
+	checkMiddleware(with)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.handlers[queue] != nil {
@@ -56,8 +57,9 @@ func (m *Mux) HandleFunc(queue string, f HandlerFunc, with ...Middleware) {
 }
 
 // Use adds middleware around the Handlers of all queues, also of those that were registered before. The first
-// is the outermost.
+// is the outermost. It panics if one is nil.
 func (m *Mux) Use(with ...Middleware) {
+	checkMiddleware(with)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.all = append(slices.Clip(m.all), with...)
@@ -82,6 +84,12 @@ func (m *Mux) Work(ctx context.Context, job projection.Job) ([]byte, error) {
 		return nil, &Error{Code: "no_handler", Detail: "this worker has no handler for the queue " + job.Queue}
 	}
 	return h.Work(ctx, job)
+}
+
+func checkMiddleware(with []Middleware) {
+	if slices.ContainsFunc(with, func(w Middleware) bool { return w == nil }) {
+		panic("worker: a middleware is nil")
+	}
 }
 
 func wrap(h Handler, with []Middleware) Handler {
@@ -119,6 +127,9 @@ type Job[T any] struct {
 func Handle[T any](
 	m *Mux, queue string, f func(ctx context.Context, job Job[T]) (result any, err error), with ...Middleware,
 ) {
+	if f == nil {
+		panic("worker: the handler of the queue " + queue + " is nil")
+	}
 	m.Handle(queue, Typed(f), with...)
 }
 

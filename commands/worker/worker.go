@@ -3,10 +3,12 @@ package worker
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -43,6 +45,8 @@ type Worker struct {
 	Drain        bool          // stop when no job is ready
 	Log          *slog.Logger  // default: discards
 	Hooks        Hooks
+
+	running atomic.Bool // Run or Finish has not returned
 
 	mu   sync.Mutex
 	stop chan struct{} // closed by Stop; made when first needed, so that the zero value works
@@ -91,16 +95,43 @@ func (w *Worker) nameProcess() {
 	p.Name = cmp.Or(p.Name, fmt.Sprintf("%s-%d", cmp.Or(p.Host, "worker"), p.PID))
 }
 
+// Errors of Run and Finish that say how a Worker was used.
+var (
+	ErrStarted = errors.New("worker: it is running already")
+	ErrStopped = errors.New("worker: it was stopped; make another one")
+)
+
+// begin marks w as running; end must be called then.
+func (w *Worker) begin() (end func(), err error) {
+	if !w.running.CompareAndSwap(false, true) {
+		return nil, ErrStarted
+	}
+	return func() { w.running.Store(false) }, nil
+}
+
 // lastWrites is how long a worker whose context has ended tries to record the ends of its jobs.
 const lastWrites = 10 * time.Second
 
 // Run works until Stop is called, MaxJobs have ended, or, with Drain, no job is ready. When ctx ends, Run
 // also stops the running jobs and releases them, which does not count as a failure.
 //
+// A Worker runs once at a time: a second Run returns [ErrStarted], and one after Stop [ErrStopped]. After a
+// drain, or MaxJobs, it may run again. A ctx that has ended already is as one that ends at once.
+//
 // It returns a [*StartError] if the command cannot be run, a [*commands.InvalidError] if no claim with these
 // names, queues or labels is valid, and [ledger.ErrReplaced], [ledger.ErrClosed] or [ledger.ErrDamaged] if
 // the ledger is gone. A busy ledger or a full disk does not end it: Run retries with backoff.
 func (w *Worker) Run(ctx context.Context) (Stats, error) {
+	end, err := w.begin()
+	if err != nil {
+		return Stats{}, err
+	}
+	defer end()
+	select {
+	case <-w.stopChannel():
+		return Stats{}, ErrStopped
+	default:
+	}
 	l, err := w.newLoop(ctx)
 	if err != nil {
 		return Stats{}, err
@@ -112,6 +143,9 @@ func (w *Worker) Run(ctx context.Context) (Stats, error) {
 		if err := w.Command.Check(); err != nil {
 			return Stats{}, err
 		}
+	}
+	if ctx.Err() != nil {
+		return Stats{}, nil
 	}
 	if err := l.backend.WorkerStarted(ctx, w.Process, w.Queues, w.Capabilities); err != nil {
 		return Stats{}, err

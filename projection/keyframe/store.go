@@ -155,7 +155,7 @@ func Extend(ctx context.Context, store *ledger.Store, every int64) (added int, e
 				return err
 			}
 			newest, size := int64(0), int64(0)
-			err := table.ScanOne(ctx, tx, lastSize, []any{&newest, &size}, math.MaxInt64)
+			err := table.ScanOne(ctx, tx, lastSize, []any{&newest, &size}, int64(math.MaxInt64))
 			if stale = newest >= s.Pos; err != nil || stale { // another sweeper is doing the same
 				return err
 			}

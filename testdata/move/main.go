@@ -6,10 +6,13 @@
 //
 // With -version, the modules within it require that version of the module; there they have its source by a
 // replace directive, which the programs that import them ignore. With -proxy, the module of that version is
-// written into DIR as a module proxy has it, for GOPROXY=file://DIR: it is what will be published.
+// written into DIR as a module proxy has it, for GOPROXY=file://DIR: it is what will be published. So are the
+// modules within it that programs import, which are those outside of testdata. The tags of all are printed. A
+// version that DIR has already with other bytes is refused.
 package main
 
 import (
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -18,6 +21,7 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -65,7 +69,32 @@ func move(dir, to, version, proxy string) error {
 	if proxy == "" {
 		return nil
 	}
-	return publish(dir, module.Version{Path: to, Version: version}, proxy)
+	return m.publishAll(dir, proxy)
+}
+
+// publishAll writes the module and those within it that programs import, and prints the tags to make.
+func (m *mover) publishAll(dir, proxy string) error {
+	return filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "testdata"):
+			return filepath.SkipDir
+		case entry.Name() != "go.mod":
+			return nil
+		}
+		folder := filepath.Dir(file)
+		within, err := filepath.Rel(dir, folder)
+		if err != nil {
+			return err
+		}
+		name := path.Join(m.to, filepath.ToSlash(within))
+		if err := publish(folder, module.Version{Path: name, Version: m.version}, proxy); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		fmt.Printf("the tag of %s: %s\n", name, strings.TrimPrefix(name+"/"+m.version, m.to+"/"))
+		return nil
+	})
 }
 
 // mover changes one file after the other.
@@ -168,8 +197,9 @@ func (m *mover) goMod(file string, text []byte) ([]byte, error) {
 	}
 	for _, r := range slices.Clone(mod.Replace) {
 		if now, ok := m.moved(r.Old.Path); ok {
-			err := errors.Join(mod.DropReplace(r.Old.Path, r.Old.Version),
-				mod.AddReplace(now, r.Old.Version, r.New.Path, r.New.Version))
+			old, to := r.Old, r.New // DropReplace empties *r
+			err := errors.Join(mod.DropReplace(old.Path, old.Version),
+				mod.AddReplace(now, old.Version, to.Path, to.Version))
 			if err != nil {
 				return nil, err
 			}
@@ -193,16 +223,31 @@ func publish(dir string, m module.Version, proxy string) (err error) {
 	if err != nil {
 		return err
 	}
+	archive := filepath.Join(folder, m.Version+".zip")
+	before, err := os.ReadFile(archive)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	var now bytes.Buffer
+	if err := zip.CreateFromDir(&now, m, dir); err != nil {
+		return err
+	}
+	if before != nil {
+		if !bytes.Equal(before, now.Bytes()) {
+			return fmt.Errorf("%s is there already with other files: a version stays as it is", m.Version)
+		}
+		return nil
+	}
+	versions, err := os.ReadFile(filepath.Join(folder, "list"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	info := fmt.Sprintf("{\"Version\":%q,\"Time\":%q}\n", m.Version, time.Now().UTC().Format(time.RFC3339))
-	for name, text := range map[string]string{"list": m.Version + "\n", m.Version + ".info": info,
+	for name, text := range map[string]string{"list": string(versions) + m.Version + "\n", m.Version + ".info": info,
 		m.Version + ".mod": string(mod)} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			return err
 		}
 	}
-	out, err := os.Create(filepath.Join(folder, m.Version+".zip"))
-	if err != nil {
-		return err
-	}
-	return errors.Join(zip.CreateFromDir(out, m, dir), out.Close())
+	return os.WriteFile(archive, now.Bytes(), 0o600)
 }

@@ -24,12 +24,15 @@ func parseDSN(dsn string) (path string, o options, err error) {
 	case engine.IsServerAddress(dsn):
 		return "", o, fmt.Errorf("%w: this is for a ledger in a file, and %s… is one in PostgreSQL, "+
 			"which has its own tools", engine.ErrAddress, strings.SplitAfter(dsn, "://")[0])
+	case engine.CheckFileAddress(dsn) != nil:
+		return "", o, engine.CheckFileAddress(dsn)
 	case isURL:
 		var query string
 		rest, query, _ = strings.Cut(rest, "?")
 		values, err := url.ParseQuery(query)
 		if err != nil {
-			return "", o, fmt.Errorf("%w: options of %q: %w", engine.ErrAddress, dsn, err)
+			return "", o, fmt.Errorf("%w: the options of an address are written as ?sync=normal&network=allow",
+				engine.ErrAddress)
 		}
 		for name, value := range values {
 			switch v := strings.Join(value, ","); {
@@ -40,8 +43,11 @@ func parseDSN(dsn string) (path string, o options, err error) {
 			case name == "names" && v == "allow":
 				o.names = true
 			default:
-				return "", o, fmt.Errorf("%w: option %s=%s of %q: the options are sync=full, sync=normal, "+
-					"network=allow, names=allow", engine.ErrAddress, name, v, dsn)
+				if name != "sync" && name != "network" && name != "names" { // which may be a password
+					v = "…"
+				}
+				return "", o, fmt.Errorf("%w: option %.40s=%.40s: the options are sync=full, sync=normal, "+
+					"network=allow, names=allow", engine.ErrAddress, name, v)
 			}
 		}
 	}

@@ -107,7 +107,7 @@ LEFT JOIN pragma_table_info('events') t ON t.name = i.name ORDER BY l.name, i.se
 // sum is an expression that adds up a number for each entry, which depends on all its values and on random
 // factors. A different entry makes a different sum, but for one case in two thousand million.
 func (x eventIndex) sum() string {
-	const modulus, most = 1<<31 - 1, 1<<40 - 87              // primes; no sum of products exceeds 64 bits
+	const modulus, most int64 = 1<<31 - 1, 1<<40 - 87        // primes; no sum of products exceeds 64 bits
 	factor := func() int64 { return 1 + rand.Int64N(1<<20) } // #nosec G404 -- no secret
 	terms := []string{fmt.Sprintf("pos * %d", factor())}
 	for _, column := range x.columns {

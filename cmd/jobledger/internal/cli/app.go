@@ -246,6 +246,9 @@ func (p *Program) globals(c *Context, given map[string]bool) error {
 	if p.dbGiven = given["db"]; p.DB == "" {
 		p.DB = DefaultDB
 	}
+	if err := ledger.CheckAddress(p.DB); err != nil {
+		return err
+	}
 	if p.Actor == "" {
 		p.Actor = p.DefaultActor()
 	}

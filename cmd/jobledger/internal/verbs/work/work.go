@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -220,7 +221,7 @@ func (p *Verbs) runWorker(c *cli.Context, w *worker.Worker, notify func(string),
 		p.PrintError(jobcmd.Error(err))
 		return witnessError(p, alarm)
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, worker.ErrStopped) { // by a signal before it began
 		return jobcmd.Error(err)
 	}
 	if c.Bool("once") && stats.Claimed == 0 {

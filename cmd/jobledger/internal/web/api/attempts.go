@@ -103,7 +103,7 @@ func (a *API) attemptFilter(ctx context.Context, tx *ledger.Tx, query url.Values
 	if f.Overlap, err = SwitchParam(query, "overlap"); err != nil {
 		return f, err
 	}
-	after, err := WholeParam(query, "after", 0, 0, math.MaxInt64)
+	after, err := WholeParam(query, "after", 0, 0, math.MaxInt)
 	if err != nil {
 		return f, err
 	}

@@ -82,7 +82,7 @@ func WholeParam(query url.Values, name string, absent, least, most int) (int, er
 		return n, nil
 	}
 	upTo := fmt.Sprintf(" from %d to %d", least, most)
-	if most == math.MaxInt64 {
+	if most == math.MaxInt {
 		upTo = fmt.Sprintf(", at least %d", least)
 	}
 	return 0, door.BadInput(name, name+" is a number"+upTo)

@@ -29,7 +29,7 @@ func (a *Sender) logs(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	after, err := api.WholeParam(query, "after", 0, 0, math.MaxInt64)
+	after, err := api.WholeParam(query, "after", 0, 0, math.MaxInt)
 	if err != nil {
 		return err
 	}
