@@ -33,7 +33,7 @@ type QueueBetween struct {
 // Between is how queues were at both ends of a window, and what operators did within it, the newest first.
 type Between struct {
 	Queues []QueueBetween // by name: those with jobs that had not ended, or with claims, at one of the ends
-	Acts   []OperatorAct
+	Acts   Acts
 }
 
 // ReadBetween reads it. It costs the jobs that had not ended at both ends, and the events of the hour before

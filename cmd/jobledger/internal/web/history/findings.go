@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -75,8 +76,11 @@ func (l *Lanes) taken(rows []int, after int64, at func(int64) time.Time,
 
 // silent are the workers that fell silent, in one finding where it was a whole host.
 func (l *Lanes) silent(at func(int64) time.Time, clock func(time.Time) string) (found []Finding) {
-	hosts := make(map[string][]int)          // rows of workers that fell silent
-	live := make(map[string]map[string]bool) // the workers of the host
+	hosts := make(map[string][]int) // rows of workers that fell silent
+	live := make(map[string]map[string]bool)
+	for host, workers := range l.hosts {
+		live[host] = maps.Clone(workers)
+	}
 	for i, lane := range l.Lanes {
 		if live[lane.Host] == nil {
 			live[lane.Host] = make(map[string]bool)

@@ -40,9 +40,9 @@ type Deploy struct {
 func (l *Lanes) addActs(ctx context.Context, tx *ledger.Tx, s Span) error {
 	f := ledger.Filter{After: s.From.Pos, Until: s.To.Pos, Queue: s.Queue}
 	acts, err := OperatorActs(ctx, tx, f, maxActs)
-	slices.Reverse(acts)
-	l.Did = acts
-	for _, a := range acts {
+	slices.Reverse(acts.List)
+	l.Did, l.Before = acts, acts.More
+	for _, a := range acts.List {
 		reason, _ := reasonOf(a.Event)
 		l.Acts = append(l.Acts, Act{At: s.millis(a.At), Pos: a.Pos, By: a.Actor, Kind: a.Kind().String(),
 			Words: a.Words(), Count: a.Count, Reason: reason})

@@ -83,12 +83,19 @@ func (l *Lanes) addIdle(ctx context.Context, tx *ledger.Tx, s Span) error {
 		return err
 	}
 	idle := make(map[[2]string]int) // index in l.Idle, and 1
+	l.hosts = make(map[string]map[string]bool)
 	for _, w := range all {
 		gone := w.SeenAt
 		if w.State == status.Stopped {
 			gone = w.StoppedAt
 		}
 		lives := w.State != status.Stopped && w.State != status.Silent || gone.After(s.From.At)
+		if lives {
+			if l.hosts[w.Host] == nil {
+				l.hosts[w.Host] = make(map[string]bool)
+			}
+			l.hosts[w.Host][w.Name] = true
+		}
 		asked := (s.Queue == "" || slices.Contains(w.Queues, s.Queue)) &&
 			(s.Worker == "" || s.Worker == w.Name || s.Worker == w.Boot)
 		if !lives || !asked {

@@ -85,14 +85,16 @@ type Lanes struct {
 	Marks   []Mark     `json:"marks"`
 	Pauses  []Pause    `json:"pauses"`
 	Acts    []Act      `json:"acts"`
+	Before  int        `json:"acts_before"` // how many acts came before these, at least
 	Deploys []Deploy   `json:"deploys"`
 	Hows    []string   `json:"outcomes"`
 
 	All []attempts.Attempt `json:"-"` // the claims, in the order in which they began
 
-	Did []OperatorAct `json:"-"` // what operators did, in the order of time
+	Did Acts `json:"-"` // what operators did, in the order of time
 
-	leases map[claimKey]time.Time // when the leases of claims ended that were taken back
+	hosts  map[string]map[string]bool // all workers that lived within the window
+	leases map[claimKey]time.Time     // when the leases of claims ended that were taken back
 }
 
 // Outcomes are how claims end; the first is one that has not ended.

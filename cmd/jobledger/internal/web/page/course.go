@@ -36,6 +36,11 @@ type codeView struct {
 }
 
 // actDoneView is what an operator did.
+type didView struct {
+	List []actDoneView
+	Rest string // how many came before; "": none
+}
+
 type actDoneView struct {
 	At, UTC, By, What, More string
 	Href                    string
@@ -131,10 +136,18 @@ func (v *overviewView) addCourse(f view.Figures, total status.Queue, now time.Ti
 }
 
 // addActs adds what operators did, the last first.
-func (v *overviewView) addActs(acts []history.OperatorAct, now time.Time) {
-	for _, a := range acts {
-		v.Acts = append(v.Acts, newActDone(a, now))
+func (v *overviewView) addActs(acts history.Acts, now time.Time) { v.Acts = newDid(acts, now) }
+
+// newDid is what operators did as pages list it at now; nil: nothing.
+func newDid(acts history.Acts, now time.Time) *didView {
+	if len(acts.List) == 0 {
+		return nil
 	}
+	did := &didView{Rest: acts.Rest()}
+	for _, a := range acts.List {
+		did.List = append(did.List, newActDone(a, now))
+	}
+	return did
 }
 
 // newActDone is a as pages list it at now.
@@ -146,6 +159,9 @@ func newActDone(a history.OperatorAct, now time.Time) actDoneView {
 		Href: fmt.Sprintf("/events/%d", a.Pos)}
 	if a.Count > 1 {
 		done.What += ", " + render.Count(int64(a.Count), "job")
+	}
+	if a.Spread >= time.Second {
+		done.What += ", spread over " + render.Roughly(a.Spread)
 	}
 	if a.At.Before(now.Add(-12 * time.Hour)) {
 		done.At = a.At.In(zone).Format("01-02 15:04:05")

@@ -36,7 +36,7 @@ type diffView struct {
 	Swap    string // the address of the same, with rows and columns exchanged
 	Swapped bool
 	Queues  *render.Table
-	Acts    []actDoneView
+	Acts    *didView
 
 	Was, Is    string // the states of the cell that was asked for; "": none was
 	Chosen     []event.JobID
@@ -210,7 +210,5 @@ func (v *diffView) addBetween(b history.Between, now time.Time) {
 		v.Queues.Add(q.Queue, arrow(fmt.Sprint(q.From.Queued), fmt.Sprint(q.To.Queued)),
 			arrow(fmt.Sprint(q.From.Held), fmt.Sprint(q.To.Held)), arrow(wait(q.From), wait(q.To)))
 	}
-	for _, a := range b.Acts {
-		v.Acts = append(v.Acts, newActDone(a, now))
-	}
+	v.Acts = newDid(b.Acts, now)
 }

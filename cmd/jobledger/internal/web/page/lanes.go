@@ -27,7 +27,7 @@ type lanesView struct {
 	Findings []history.Finding
 	Source   string // of the script
 	Map      string // of the whole ledger; "": there is none
-	Did      []actDoneView
+	Did      *didView
 	Attempts *render.Table
 	More     bool // there are more than the table has
 	Incident string
@@ -69,9 +69,7 @@ func (p *Pages) lanesPage(w http.ResponseWriter, r *http.Request) error {
 	shown.Trace = "/api/v1/export?" + export.Encode()
 	export.Set("format", "otlp")
 	shown.Spans = "/api/v1/export?" + export.Encode()
-	for _, a := range shown.Lanes.Did {
-		shown.Did = append(shown.Did, newActDone(a, shown.clock))
-	}
+	shown.Did = newDid(shown.Lanes.Did, shown.clock)
 	shown.Attempts = layout.Attempts()
 	all := shown.Lanes.All
 	unusual := slices.DeleteFunc(slices.Clone(all), func(a attempt) bool {

@@ -24,7 +24,7 @@ type overviewView struct {
 	Notes    []concernView // what is good to know
 	Codes    []codeView
 	Omitted  int // groups of failures
-	Acts     []actDoneView
+	Acts     *didView
 	LastHour string
 	Last     string // the last event
 	Crew     string // how many workers are in which state

@@ -15,14 +15,14 @@ const (
 )
 
 // operatorActs returns what operators did in the day before now, up to the position until, the newest first.
-func operatorActs(ctx context.Context, tx *ledger.Tx, until int64, now time.Time) ([]history.OperatorAct,
-	error) {
+func operatorActs(ctx context.Context, tx *ledger.Tx, until int64, now time.Time) (acts history.Acts,
+	err error) {
 	if until == 0 {
-		return nil, nil
+		return acts, nil
 	}
 	after, err := tx.PosAt(ctx, now.Add(-actsBack))
 	if err != nil {
-		return nil, err
+		return acts, err
 	}
 	return history.OperatorActs(ctx, tx, ledger.Filter{After: after, Until: until}, actsShown)
 }

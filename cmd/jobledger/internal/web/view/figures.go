@@ -26,7 +26,7 @@ type Figures struct {
 	// What follows is of the overview only.
 	Paces map[string]*Pace       // by queue
 	Codes []history.CodeFailures // of the last hour
-	Acts  []history.OperatorAct
+	Acts  history.Acts
 }
 
 // ReadFigures reads them as of now.
