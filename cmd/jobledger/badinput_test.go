@@ -86,10 +86,10 @@ func unescape(ts *testscript.TestScript, word string) string {
 // direction of writing, hides text, starts another line, and contains invalid bytes.
 const evil = "a\x1b[2J\x1b]0;x\x07\u202e\u2066\u200b\ufeff\u2028\U000e0041\u009b1m\x7f\r\nb\tc"
 
-// TestTerminalOutputIsEscaped: names, reasons and payloads with control characters appear on a terminal as
-// plain text in lines.
-func TestTerminalOutputIsEscaped(t *testing.T) {
-	t.Setenv("NO_COLOR", "1")
+// evilScenario returns a ledger in which every text that a producer, a worker or an operator can choose is
+// evil, and three of its jobs.
+func evilScenario(t *testing.T) (*scenario, []event.JobID) {
+	t.Helper()
 	s := newScenario(t)
 	who := event.Worker{Name: evil, Boot: "01KDY9FY88BT0000000000EVIL", Host: evil, PID: 1}
 	if err := s.WorkerStarted(t.Context(), who, []string{"mail"}, []string{"gpu"}); err != nil {
@@ -127,6 +127,14 @@ func TestTerminalOutputIsEscaped(t *testing.T) {
 	if _, err := s.Pause(t.Context(), evil, "mail", evil); err != nil {
 		t.Fatal(err)
 	}
+	return s, []event.JobID{j.ID, held.ID, waiting.ID}
+}
+
+// TestTerminalOutputIsEscaped: names, reasons and payloads with control characters appear on a terminal as
+// plain text in lines.
+func TestTerminalOutputIsEscaped(t *testing.T) {
+	t.Setenv("NO_COLOR", "1")
+	s, ids := evilScenario(t)
 	lines := 0
 	read := func(width int, typed ...string) {
 		t.Helper()
@@ -140,7 +148,7 @@ func TestTerminalOutputIsEscaped(t *testing.T) {
 	}
 	widths := ledgertest.Size([]int{80}, []int{0, 40}, []int{0, 40, 200})
 	for _, width := range widths {
-		for _, id := range []event.JobID{j.ID, held.ID, waiting.ID} {
+		for _, id := range ids {
 			for _, verb := range []string{"show", "history", "why", "logs"} {
 				read(width, verb, string(id))
 			}

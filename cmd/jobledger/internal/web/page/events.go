@@ -47,7 +47,7 @@ func (p *Pages) viewOf(e event.Event) eventView {
 	zone := p.Now().Location()
 	kind, _ := render.KindLabel(e)
 	v := eventView{Pos: e.Pos, Job: e.Job, At: render.Millis(e.At.In(zone)), UTC: stamp(e.At), Kind: kind,
-		By: e.Actor, What: render.Describe(e, zone)}
+		By: render.Escape(e.Actor), What: render.Escape(render.Describe(e, zone))}
 	if e.To != 0 {
 		v.State = e.To.String()
 	}

@@ -232,7 +232,7 @@ func (p *Pages) render(w http.ResponseWriter, name string, view any) error {
 		return fmt.Errorf("page %s: %w", name, err)
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	return door.Send(w, p.prefixed(timed(page.Bytes())))
+	return door.Send(w, p.prefixed(timed(plain(page.Bytes()))))
 }
 
 // prefixed puts the prefix of the server before each address of it in a page. It finds them as the values of

@@ -7,6 +7,7 @@ import {sum} from "./lanes-sum.js";
 import {followPage} from "./lanes-follow.js";
 import {follow, offer} from "./lanes-save.js";
 import {draw as drawMap, open as openMap, show as showInMap} from "./lanes-map.js";
+import {plainJSON} from "./plain.js";
 
 const prefix = document.documentElement.dataset.prefix ?? "";
 const canvas = document.querySelector("canvas[data-lanes]");
@@ -129,7 +130,7 @@ async function read(signal) {
     canvas.hidden = false;
     return;
   }
-  data = await answer.json();
+  data = plainJSON(await answer.text());
   if (view) {
     const address = new URL(location.href);
     for (const name of ["from", "to"]) {
