@@ -62,6 +62,8 @@ func serveVerb(p *program) cli.Verb {
 				"scope admin"},
 			&cli.StringFlag{Name: "check-at", Usage: "verify the whole ledger each day at `HH:MM`, local time; off: " +
 				"only when asked to", Value: defaultCheckAt},
+			&cli.StringFlag{Name: "zone", Usage: "pages show times in the zone `NAME`, such as Europe/Berlin, " +
+				"unless the reader chooses another", DefaultText: "that of TZ, or of this machine"},
 			cli.WholeFlag("rate", "a token may make `N` requests a second, on average", access.PerSecond, 1, 1_000_000,
 				""),
 		},
@@ -92,6 +94,9 @@ func serveVerb(p *program) cli.Verb {
 
 func (p *program) serve(c *cli.Context) error {
 	ctx := c.Context
+	if err := p.useZone(c.String("zone")); err != nil {
+		return err
+	}
 	if c.IsSet("ledger") {
 		return p.serveSeveral(c)
 	}
@@ -143,6 +148,20 @@ func (p *program) serve(c *cli.Context) error {
 		return err
 	}
 	return server.Serve(ctx, listener)
+}
+
+// useZone shows and reads times in the zone that --zone names; "": in that of the machine.
+func (p *program) useZone(name string) error {
+	if name == "" {
+		return nil
+	}
+	zone, err := page.ReadZone(name)
+	if err != nil {
+		return cli.Usagef("--zone: %w", err)
+	}
+	here := p.Now
+	p.Now = func() time.Time { return here().In(zone) }
+	return nil
 }
 
 // allowsErase reports whether --allow gives the right to erase to who logs in by a link.
@@ -325,7 +344,7 @@ func (p *program) askVerb(ctx context.Context, store *ledger.Store, out io.Write
 	verb.Opened, verb.Tables, verb.Stderr = store, tables, io.Discard
 	verb.Stdout = bufio.NewWriterSize(out, 4<<10)
 	verb.StdoutTerminal, verb.StderrTerminal, verb.Width, verb.Color = false, false, 0, false
-	verb.NoEnvironment = true
+	verb.NoEnvironment, verb.Now = true, func() time.Time { return door.In(ctx, p.Now()) }
 	err := verb.Dispatch(ctx, words, (&program{&verb}).verbs())
 	if flushErr := verb.Flush(); err == nil {
 		err = flushErr

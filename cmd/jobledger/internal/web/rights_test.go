@@ -89,6 +89,8 @@ var rightsOf = map[string]struct{ scopes, queues string }{
 	"GET /lanes":                                              {"read", allQueues},
 	"GET /failures":                                           {"read", allQueues},
 	"GET /api":                                                {anyScope, anyQueue},
+	"GET /zone":                                               {anyScope, anyQueue},
+	"POST /zone":                                              {anyScope, anyQueue},
 	"GET /ledgers":                                            {"read", allQueues},
 	"GET /workers":                                            {"read", allQueues},
 	"GET /workers/{worker}":                                   {"read", allQueues},

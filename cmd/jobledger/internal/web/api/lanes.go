@@ -40,11 +40,12 @@ var (
 
 // Moment returns the moment that value names, the value of the parameter name, as --as-of is read.
 func (a *API) Moment(ctx context.Context, tx *ledger.Tx, name, value string) (projection.Moment, error) {
-	when, err := cli.ParseWhen(name, value, a.Now())
+	now := door.In(ctx, a.Now())
+	when, err := cli.ParseWhen(name, value, now)
 	if err != nil {
 		return projection.Moment{}, err
 	}
-	return (&cli.Program{Now: a.Now}).MomentAt(ctx, name, tx, when)
+	return (&cli.Program{Now: func() time.Time { return now }}).MomentAt(ctx, name, tx, when)
 }
 
 // asked returns the moment that the parameter at of query names; without, that of the last event.

@@ -91,6 +91,7 @@ func (v *booksView) examine(r *http.Request, p *Pages) {
 		if f.Severity == doctor.Problem {
 			level = "problem"
 		}
-		v.Doctor = append(v.Doctor, concernView{Level: level, Text: f.Seen, Code: f.Code, Remedy: f.Remedy})
+		v.Doctor = append(v.Doctor, concernView{Level: level, Text: retimed(f.Seen, p.Now().Location()),
+			Code: f.Code, Remedy: f.Remedy})
 	}
 }

@@ -50,6 +50,7 @@ type frame struct {
 	Marks     []markView
 	MarksText string
 	Here      int // of the moment, of 1000
+	Zone      zoneView
 	Verified  verifiedView
 	Foot      footView
 	Who       string // who is logged in
@@ -94,6 +95,7 @@ func (p *Pages) emptyFrame(r *http.Request, title string) frame {
 	if len(p.Ledgers) > 1 {
 		f.Nav = append([]navLink{{Name: "Ledgers", Href: "/ledgers"}}, f.Nav...)
 	}
+	f.Zone = p.zoneOf(r, p.Now())
 	at := r.URL.Query().Get("at")
 	f.Foot.Version = buildinfo.Read().Version
 	actor := door.CallerOf(r.Context()).Actor
@@ -151,12 +153,19 @@ func (p *Pages) frameAt(r *http.Request, query url.Values, tx *ledger.Tx, m mome
 			}
 		}
 	}
+	f.Zone = p.zoneOf(r, f.clock)
+	if p.tz != "" {
+		f.Keep = append(f.Keep, param{zoneParam, p.tz})
+	}
 	if err := f.addLedger(r.Context(), p, tx, m); err != nil {
 		return f, err
 	}
 	address := func(pos int64) string {
 		q := api.Cloned(query)
 		q.Set("at", fmt.Sprintf("pos:%d", pos))
+		if p.tz != "" {
+			q.Set(zoneParam, p.tz)
+		}
 		return r.URL.Path + "?" + q.Encode()
 	}
 	if f.Pos > 1 {

@@ -98,6 +98,9 @@ func (f *frame) copies(p *Pages, r *http.Request, query url.Values) {
 	if params, ok := paramsOf[r.Pattern]; !ok || slices.Contains(params, "at") {
 		q.Set("at", cmp.Or(f.At, fmt.Sprintf("pos:%d", f.Pos)))
 	}
+	if zonePattern().MatchString(f.Zone.Name) {
+		q.Set(zoneParam, f.Zone.Name)
+	}
 	f.Link = p.Door.Prefix.At(r.URL.Path + "?" + q.Encode())
 	f.Direct = "http://localhost" + p.Door.Prefix.Direct("")
 }

@@ -58,6 +58,7 @@ type problemView struct {
 
 // ShowProblem answers with problem as a page.
 func (p *Pages) ShowProblem(w http.ResponseWriter, r *http.Request, problem *door.Problem) error {
+	p, r, _ = p.inZone(r) // a zone that is wrong is the problem
 	return p.render(w, "problem", problemView{frame: p.emptyFrame(r, http.StatusText(problem.Status)),
 		Problem: problem})
 }

@@ -67,6 +67,7 @@ func (p *Pages) overview(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		if figures, now, err = p.Figures.Read(r.Context(), tx, now); err == nil {
+			now = now.In(p.Now().Location()) // the figures may have been read for another reader
 			shown.Pos, shown.AsOf = figures.Pos, render.Time(now)
 		}
 		return err

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"jobledger/cmd/jobledger/internal/jobfilter"
 	"jobledger/cmd/jobledger/internal/render"
@@ -34,10 +35,28 @@ type Pages struct {
 	Ledgers []Ledger
 	Tables  Tables
 	Name    string // the ledger, as pages call it
+
+	Now func() time.Time // in the zone of the request, in place of that of the API
+	tz  string           // the zone that the address of the request names; ""
 }
 
-// Routes are those of the pages.
+// Routes are those of the pages. Each request has pages of its own, with its zone.
 func (p *Pages) Routes() []door.Route {
+	routes := p.routes()
+	for i := range routes {
+		routes[i].Handle = func(w http.ResponseWriter, r *http.Request) error {
+			q, r, err := p.inZone(r)
+			if err != nil {
+				return err
+			}
+			return q.routes()[i].Handle(w, r)
+		}
+	}
+	return routes
+}
+
+// routes are those of the pages in the zone that p has.
+func (p *Pages) routes() []door.Route {
 	routes := []door.Route{
 		{Pattern: "GET /login", Handle: p.loginPage},
 		{Pattern: "POST /login", Handle: p.login},
@@ -59,6 +78,8 @@ func (p *Pages) Routes() []door.Route {
 		{Pattern: "GET /jobs/{job}", Needs: door.Read, Handle: p.jobPage},
 		{Pattern: "GET /events", Needs: door.Read, Handle: p.eventsPage},
 		{Pattern: "GET /tail", Needs: door.Read, Handle: p.tailPage},
+		{Pattern: "GET /zone", Needs: door.Any, Queues: true, Handle: p.zonePage},
+		{Pattern: "POST /zone", Needs: door.Any, Queues: true, Handle: p.setZone},
 	}
 	for i := range routes {
 		routes[i].Page = true
@@ -81,7 +102,7 @@ func (p *Pages) Routes() []door.Route {
 // paramsOf are the parameters of pages, each once. Those that are not here have the parameters of a resource
 // of the API, or of none.
 var paramsOf = map[string][]string{"GET /login": nil, "GET /{$}": {"at"}, "GET /ledgers": nil,
-	"GET /api":   nil,
+	"GET /api": nil, "GET /zone": {"back"},
 	"GET /lanes": api.LanePageParams, "GET /failures": api.FailureParams, "GET /workers": {"at", "all"},
 	"GET /workers/{worker}": {"at", "from", "to"}, "GET /queues/{queue}": {"at", "from", "to"},
 	"GET /diff":     {"at", "from", "to", "swap", "was", "is"},
@@ -170,7 +191,8 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 	all := make(map[string]*template.Template)
 	_, addresses := Assets()
 	for _, name := range []string{"login", "problem", "overview", "lanes", "jobs", "job", "events",
-		"failures", "workers", "worker", "queue", "diff", "incident", "integrity", "acts", "ledgers", "api"} {
+		"failures", "workers", "worker", "queue", "diff", "incident", "integrity", "acts", "ledgers", "api",
+		"zone"} {
 		t := template.New("frame.html").Funcs(template.FuncMap{
 			"asset": func(name string) string { return addresses[name] },
 			"path":  url.PathEscape,

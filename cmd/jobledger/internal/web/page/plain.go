@@ -11,47 +11,33 @@ import (
 // terminal. A producer writes the key and tags of a job, and none of that may change how the text around it
 // reads. The value of a field stays as it is: it is sent back.
 func plain(page []byte) []byte {
-	if !suspicious(page) {
-		return page
-	}
 	var out bytes.Buffer
-	out.Grow(len(page) + len(page)/64)
-	for len(page) > 0 {
-		begin := bytes.Index(page, []byte(` value="`))
-		if begin < 0 {
-			begin = len(page)
-		}
-		out.WriteString(render.EscapeLines(string(page[:begin])))
-		page = page[begin:]
-		if len(page) == 0 {
-			break
-		}
-		const name = len(` value="`)
-		end := name + bytes.IndexByte(page[name:], '"') // a value has it as an entity
-		if end < name {
-			end = len(page)
-		}
-		out.Write(page[:end])
-		page = page[end:]
-	}
-	return out.Bytes()
-}
-
-// suspicious reports whether text has anything but what can be seen and the ends of lines.
-func suspicious(text []byte) bool {
-	for i := 0; i < len(text); {
-		if b := text[i]; b < utf8.RuneSelf {
-			if b < ' ' && b != '\n' && b != '\t' || b == 0x7f {
-				return true
+	done := 0 // what of page is in out
+	for i := 0; i < len(page); {
+		if bytes.HasPrefix(page[i:], fieldBegin) {
+			i += len(fieldBegin)
+			if end := bytes.IndexByte(page[i:], '"'); end >= 0 { // a value has it as an entity
+				i += end
 			}
-			i++
 			continue
 		}
-		r, n := utf8.DecodeRune(text[i:])
-		if r == utf8.RuneError && n == 1 || render.Harmful(r) {
-			return true
+		r, n := rune(page[i]), 1
+		if r >= utf8.RuneSelf {
+			r, n = utf8.DecodeRune(page[i:])
+		}
+		if r != '\n' && r != '\t' && render.Harmful(r) {
+			out.Write(page[done:i])
+			out.WriteString(render.Escape(string(r)))
+			done = i + n
 		}
 		i += n
 	}
-	return false
+	if done == 0 {
+		return page
+	}
+	out.Write(page[done:])
+	return out.Bytes()
 }
+
+// fieldBegin begins the value of a field.
+var fieldBegin = []byte(` value="`)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"jobledger/cmd/jobledger/internal/render"
 )
 
 // shownTime is a time with its date and offset, in the text of HTML, where + is an entity.
@@ -13,6 +15,17 @@ var shownTime = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?` +
 		`(\+|&#43;|-)[0-9]{2}:[0-9]{2}`)
 })
+
+// retimed is text that this program made, with its times in zone: it may have been made for another page.
+func retimed(text string, zone *time.Location) string {
+	return shownTime().ReplaceAllStringFunc(text, func(found string) string {
+		at, err := time.Parse("2006-01-02 15:04:05-07:00", found)
+		if err != nil {
+			return found
+		}
+		return render.Time(at.In(zone))
+	})
+}
 
 // untimed are the elements in which times are no text of the page, or are marked already.
 var untimed = map[string]bool{"head": true, "svg": true, "code": true, "pre": true, "option": true,

@@ -1,4 +1,5 @@
 // What every page has: keys, and the bar of moments. All of it is also there as links.
+import {stamp} from "./clock.js";
 import {pins} from "./pin.js";
 import {player} from "./play.js";
 
@@ -84,7 +85,7 @@ if (moment && Number(moment.dataset.tail) > 1) {
     clearTimeout(waiting);
     waiting = setTimeout(async () => {
       const [event] = await events(`after=${pos - 1}&limit=1`).catch(() => []);
-      if (event && Number(slider.value) === pos) label.textContent = `pos ${pos} of ${tail}, ${new Date(event.at).toLocaleString()}, ${event.kind}`;
+      if (event && Number(slider.value) === pos) label.textContent = `pos ${pos} of ${tail}, ${stamp(Date.parse(event.at))}, ${event.kind}`;
     }, 60);
   });
   slider.addEventListener("change", () => go(Number(slider.value)));

@@ -1,6 +1,7 @@
 // Draws what is above the rows of the lanes, and over them: the axis, new versions, what operators did, and the pauses
 // of queues.
-import {clock, lasts, step} from "./lanes-axis.js";
+import {clock, day, offsetOf} from "./clock.js";
+import {lasts, step} from "./lanes-axis.js";
 import {c, colors, fit, line, name} from "./lanes-pen.js";
 
 export const axisHeight = 26;
@@ -31,7 +32,7 @@ export function bandsOf(data) {
 }
 
 export function ticks({view, axis, left, right}, height) {
-  const tick = step(axis.scale), offset = new Date(view.from).getTimezoneOffset() * 60000;
+  const tick = step(axis.scale), offset = -offsetOf(view.from);
   c.strokeStyle = colors.line;
   c.fillStyle = colors.quiet;
   c.lineWidth = 1;
@@ -40,7 +41,7 @@ export function ticks({view, axis, left, right}, height) {
     if (axis.isCut(t)) continue;
     const at = Math.round(axis.x(t)) + .5;
     line(at, axisHeight - 4, at, height);
-    const text = tick >= 86400000 ? new Date(t).toLocaleDateString() : clock(t, tick < 60000);
+    const text = tick >= 86400000 ? day(t) : clock(t, tick < 60000);
     const half = c.measureText(text).width / 2;
     if (at - half < free || at + half > right) continue;
     c.fillText(text, at - half, 11);

@@ -69,11 +69,6 @@ export class Axis {
   isCut(time) { return this.cuts.some(([from, to]) => time > from && time < to); }
 }
 
-export function clock(time, seconds) {
-  return new Date(time).toLocaleTimeString(undefined,
-    {hour: "2-digit", minute: "2-digit", second: seconds ? "2-digit" : undefined, hourCycle: "h23"});
-}
-
 // lasts says how long a stretch is.
 export function lasts(ms) {
   for (const [unit, length] of [["d", 86400000], ["h", 3600000], ["min", 60000], ["s", 1000]]) {

@@ -1,6 +1,7 @@
 // The map above the lanes: how many jobs had not ended in the whole ledger, what went wrong when, and the view
 // of the lanes as a frame, which the pointer and the keyboard move.
-import {clock, lasts} from "./lanes-axis.js";
+import {clock, day} from "./clock.js";
+import {lasts} from "./lanes-axis.js";
 import {colorOf as color} from "./lanes-shapes.js";
 
 const canvas = document.querySelector("canvas[data-map]");
@@ -37,7 +38,7 @@ export function show(now) {
   if (!depth || !view) return;
   frame.setAttribute("aria-valuenow", String(Math.round(100 * Math.min(Math.max(share(view.from), 0), 1))));
   frame.setAttribute("aria-valuetext",
-    `${new Date(view.from).toLocaleDateString()} ${clock(view.from, true)}, ${lasts(view.to - view.from)}`);
+    `${day(view.from)} ${clock(view.from, true)}, ${lasts(view.to - view.from)}`);
   draw();
 }
 

@@ -1,5 +1,6 @@
 // Shows who had which job. The picture is a canvas; the table below it has the same in words.
-import {busy, clock, lasts} from "./lanes-axis.js";
+import {clock, stamp} from "./clock.js";
+import {busy, lasts} from "./lanes-axis.js";
 import {valuesAt} from "./lanes-below.js";
 import {draw as drawn, folds, lay, lineHeight, top} from "./lanes-draw.js";
 import {readColors} from "./lanes-pen.js";
@@ -168,7 +169,7 @@ function fold() {
 function described() {
   const [from, to] = [view.from, view.to].map((ms) => new Date(ms).toISOString());
   const short = (text) => text.slice(0, 19).replaceAll(":", "");
-  return {title: `${from.slice(0, 19)}Z to ${to.slice(0, 19)}Z`, file: `lanes-${short(from)}Z-${short(to)}Z.png`};
+  return {title: `${stamp(view.from)} to ${stamp(view.to)}`, file: `lanes-${short(from)}Z-${short(to)}Z.png`};
 }
 
 // readSeries adds what is below the rows, which takes longer.

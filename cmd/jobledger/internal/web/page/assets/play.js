@@ -2,6 +2,7 @@
 // which nothing was recorded for more than 2 s of playing is skipped, and the label says how long it was. The content
 // of the page follows once a second where it is cheap, and is loaded when playing stops.
 import {change} from "./change.js";
+import {stamp} from "./clock.js";
 import {lasts} from "./lanes-axis.js";
 
 const speeds = [1, 10, 100];
@@ -55,7 +56,7 @@ export function player({moment, slider, label, tail, at, events}) {
       for (const end of ["x1", "x2"]) line.setAttribute(end, Math.trunc(1000 * me.pos / tail));
     });
     const skipped = me.skipped && performance.now() - me.skipped.since < shown;
-    label.textContent = `Playing ${me.speed}×: pos ${me.pos} of ${tail}, ${new Date(me.clock).toLocaleString()}` +
+    label.textContent = `Playing ${me.speed}×: pos ${me.pos} of ${tail}, ${stamp(me.clock)}` +
       (skipped ? `, after ${lasts(me.skipped.of)} in which nothing was recorded` : "") +
       (me.missing ? ", when the page had nothing to show" : "");
   }
