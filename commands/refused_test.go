@@ -168,8 +168,8 @@ func TestRefusedNotForRepeatedEnding(t *testing.T) {
 			}
 			q.refuses(j, other, commands.ErrConflict)
 			q.refuses(j, beat(j.Token), commands.ErrConflict)
-			if q.Tail() != events+2 {
-				t.Errorf("%d events for two refusals", q.Tail()-events)
+			if q.Tail() != events+1 { // a heartbeat that crosses the end of its own claim is no zombie's
+				t.Errorf("%d events for a refusal and a late heartbeat", q.Tail()-events)
 			}
 		})
 	}

@@ -15,7 +15,8 @@ import (
 //
 // A command that repeats the ending of its claim, with the same content, gives no error and no fact: it was
 // answered before, and the answer was lost. Everything else is a RefusedError, with the fact of the refusal
-// unless that is recorded already; a fact without a body is none.
+// unless that is recorded already, or the command is a heartbeat that an orderly owner sends: see
+// endedInOrder. A fact without a body is none.
 func decideStale(j projection.Job, past pastclaim.Claim, c ownerCommand) (journal.Fact, error) {
 	if past.Ending != nil && sameEnding(*past.Ending, past.Salt, c) {
 		return journal.Fact{}, checkOwner(c, j, past.Given.Worker)
@@ -23,7 +24,7 @@ func decideStale(j projection.Job, past pastclaim.Claim, c ownerCommand) (journa
 	token, _ := c.credentials()
 	refused := &RefusedError{Command: c.name(), Job: j.ID, Token: token}
 	refused.Why, refused.Err = whyRefused(past)
-	if past.Refused {
+	if _, ok := c.(Heartbeat); past.Refused || ok && endedInOrder(past) {
 		return journal.Fact{}, refused
 	}
 	body := &event.Refused{Command: c.name(), Why: refused.Why}
@@ -38,6 +39,22 @@ func decideStale(j projection.Job, past pastclaim.Claim, c ownerCommand) (journa
 		f.Worker, f.Attempt = past.Given.Worker, past.Given.Attempt
 	}
 	return f, refused
+}
+
+// endedInOrder reports whether an owner that is no zombie may send a heartbeat for a claim that has ended: it
+// has ended the claim itself, and the heartbeat was under way; or the job was cancelled, of which a heartbeat
+// is how the owner learns.
+func endedInOrder(past pastclaim.Claim) bool {
+	if past.Ending == nil {
+		return false
+	}
+	switch past.Ending.Body.(type) {
+	case *event.Succeeded, *event.Failed, *event.Released:
+		return true
+	case *event.Cancelled:
+		return past.Latest
+	}
+	return false
 }
 
 // whyRefused says why a token is not live, in words and as the sentinel that callers branch on.

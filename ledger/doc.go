@@ -38,7 +38,8 @@
 //	    are those that were judged) and appends its events. Either both are durable or neither is.
 //	I4  The row is written before the events, jobs in the order given: one lock order on every engine.
 //	I5  Each claim has a fresh token. A write of an owner presents it; another token changes nothing, and the
-//	    attempt is itself recorded as refused, once per token and command.
+//	    attempt is itself recorded as refused, once per token and command. A heartbeat that crosses the end
+//	    which its owner gave the claim, or by which the owner learns of a cancel, is refused and not recorded.
 //	I6  Rows and events change through one function, Record of commands/internal/journal, which asks
 //	    projection.Evolve what an event means. Replay folds the same Evolve, so the table equals the fold of
 //	    the events. A whole history is loaded into an empty ledger by audit.Loader, which folds it too. A burst

@@ -99,7 +99,7 @@ func TestRetryWaitsForCancelledCommand(t *testing.T) {
 		r.run("retry", job)
 		r.wantPassedOver(job)
 		a.signal(syscall.SIGCONT)
-		r.wantEnd(job, "enqueued claimed cancelled retried refused stopped rescheduled claimed succeeded", a, b)
+		r.wantEnd(job, "enqueued claimed cancelled retried stopped rescheduled claimed succeeded", a, b)
 	})
 	t.Run("worker stopped before it records the end", func(t *testing.T) {
 		t.Parallel()
@@ -108,7 +108,7 @@ func TestRetryWaitsForCancelledCommand(t *testing.T) {
 		r.run("retry", job)
 		r.wantPassedOver(job)
 		a.signal(syscall.SIGCONT)
-		r.wantEnd(job, "enqueued claimed cancelled refused retried stopped rescheduled claimed succeeded", a, b)
+		r.wantEnd(job, "enqueued claimed cancelled retried stopped rescheduled claimed succeeded", a, b)
 	})
 	t.Run("worker killed before it records the end", func(t *testing.T) {
 		t.Parallel()
@@ -116,7 +116,7 @@ func TestRetryWaitsForCancelledCommand(t *testing.T) {
 		job, a, b := r.cancelled("5s", "child-ended")
 		<-a.exited
 		r.run("retry", job)
-		r.wantEnd(job, "enqueued claimed cancelled refused retried claimed succeeded", b)
+		r.wantEnd(job, "enqueued claimed cancelled retried claimed succeeded", b)
 	})
 }
 

@@ -193,7 +193,7 @@ func TestHandlerStopsWhenJobIsCancelled(t *testing.T) {
 		if got, _ := cause.Load().(error); !errors.Is(got, commands.ErrCancelled) {
 			t.Errorf("cause: got %v, want ErrCancelled", got)
 		}
-		if got := strings.Join(kinds(t, service, j.N), " "); got != "enqueued claimed cancelled refused stopped" {
+		if got := strings.Join(kinds(t, service, j.N), " "); got != "enqueued claimed cancelled stopped" {
 			t.Errorf("events: %s", got)
 		}
 		commandstest.Verify(t, service.Store)

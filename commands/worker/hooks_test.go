@@ -100,7 +100,7 @@ func TestHandlerStopsWhenLeaseIsLost(t *testing.T) {
 			t.Errorf("cause: got %v, want ErrLeaseLost", cause)
 		}
 		got := kinds(t, service, j.N)
-		if !slices.Equal(got, []string{"enqueued", "claimed", "released", "refused"}) {
+		if !slices.Equal(got, []string{"enqueued", "claimed", "released"}) {
 			t.Errorf("events: %q", got)
 		}
 		if j = get(t, service, j.ID); j.State != event.Queued || j.Result != nil {
