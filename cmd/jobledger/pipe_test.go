@@ -125,6 +125,50 @@ func TestPipeAnswersNextToAWait(t *testing.T) {
 	}
 }
 
+// TestPipeCancelEndsARequest: a claim that is not wanted any more is withdrawn, and its job stays queued.
+func TestPipeCancelEndsARequest(t *testing.T) {
+	t.Parallel()
+	p := newSite(t).pipe()
+	p.say(`{"id": "w", "path": "/claims", "body": {"queues": ["mail"], "wait": 60}}`)
+	p.say(`{"id": 1, "cancel": "w"}`)
+	answers := map[string]int{}
+	for range 2 {
+		a := p.hear()
+		answers[fmt.Sprint(a.ID)] = a.Status
+	}
+	if answers["w"] != 204 || answers["1"] != 200 {
+		t.Errorf("a claim that was withdrawn, and the answer to that: %v", answers)
+	}
+	p.say(`{"id": 2, "path": "/jobs", "body": {"queue": "mail", "payload": "Ada"}}`)
+	job := p.hear().Body.ID
+	for i := range 20 { // where the claim comes first, it is given back before its answer
+		p.say(`{"id": "r%d", "path": "/claims", "body": {"queues": ["mail"], "wait": 60}}`, i)
+		p.say(`{"cancel": "r%d"}`, i)
+		a := p.hear()
+		if a.ID != fmt.Sprint("r", i) || a.Status != 204 && len(a.Body.Claims) == 0 {
+			t.Fatalf("withdrawn: %+v", a)
+		}
+		for _, c := range a.Body.Claims { // it was answered before
+			p.say(`{"method": "PUT", "path": "/jobs/%s/claims/%s", "body": {"outcome": "released"}}`,
+				c.ID, c.Lease_token)
+			p.hear()
+		}
+		p.say(`{"id": 3, "path": "/jobs/%s"}`, job)
+		if a := p.hear(); a.Body.State != "queued" {
+			t.Fatalf("after a withdrawn claim the job is %s", a.Body.State)
+		}
+	}
+	p.say(`{"id": 4, "cancel": "nothing"}`)
+	if a := p.hear(); a.Status != 200 {
+		t.Errorf("a cancel of nothing: %+v", a)
+	}
+	p.say(`{"id": 5, "cancel": "w", "path": "/status"}`)
+	if a := p.hear(); a.Status != 400 {
+		t.Errorf("a cancel with a path: %+v", a)
+	}
+	p.end()
+}
+
 // TestPipeRefusesWhatItCannotRead: each bad line has an answer, and those after it are read.
 func TestPipeRefusesWhatItCannotRead(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/web/work"
 	"jobledger/commands/remote/wire"
 )
 
@@ -32,6 +34,7 @@ type pipeRequest struct {
 	Method string                     `json:"method"`
 	Path   string                     `json:"path"`
 	Body   map[string]json.RawMessage `json:"body"`
+	Cancel json.RawMessage            `json:"cancel"` // the id of a request that is not wanted any more; alone
 }
 
 // pipeAnswer is a line of what [Server.Pipe] writes.
@@ -82,6 +85,7 @@ type pipe struct {
 	err      error // of writing
 	running  int
 	finished *sync.Cond
+	cancels  map[string][]context.CancelCauseFunc // of the requests under way, by id
 }
 
 // read reads requests until there is none, and starts each.
@@ -89,11 +93,7 @@ func (p *pipe) read(ctx context.Context, in *bufio.Reader) error {
 	for {
 		line, tooLong, err := readLine(in)
 		if len(bytes.TrimSpace(line)) > 0 || tooLong {
-			p.begin()
-			go func() {
-				defer p.end()
-				p.answer(p.ask(ctx, line, tooLong))
-			}()
+			p.start(ctx, line, tooLong)
 		}
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -102,6 +102,50 @@ func (p *pipe) read(ctx context.Context, in *bufio.Reader) error {
 			return err
 		}
 	}
+}
+
+// start begins a request, or ends another one.
+func (p *pipe) start(ctx context.Context, line []byte, tooLong bool) {
+	asked, refused := parse(line, tooLong)
+	if refused == nil && asked.Cancel != nil {
+		n := p.cancel(asked.Cancel)
+		if asked.ID != nil {
+			p.answer(pipeAnswer{ID: asked.ID, Status: http.StatusOK, Body: fmt.Appendf(nil, `{"cancelled":%d}`, n)})
+		}
+		return
+	}
+	p.begin()
+	ctx, cancel := context.WithCancelCause(ctx)
+	id := string(asked.ID)
+	p.mu.Lock()
+	if p.cancels == nil {
+		p.cancels = make(map[string][]context.CancelCauseFunc)
+	}
+	p.cancels[id] = append(p.cancels[id], cancel)
+	p.mu.Unlock()
+	go func() {
+		defer p.end()
+		if refused == nil {
+			answer := p.ask(ctx, asked)
+			refused = &answer
+		}
+		p.mu.Lock()
+		delete(p.cancels, id) // of those with the same id, which is a mistake, no other can be cancelled
+		p.mu.Unlock()
+		cancel(nil)
+		p.answer(*refused)
+	}()
+}
+
+// cancel ends the requests with this id, and returns how many there were.
+func (p *pipe) cancel(id json.RawMessage) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := p.cancels[string(id)]
+	for _, cancel := range all {
+		cancel(work.ErrWithdrawn)
+	}
+	return len(all)
 }
 
 // begin waits until there is room for one more request.
@@ -148,11 +192,14 @@ func (p *pipe) answer(a pipeAnswer) {
 	}
 }
 
-// ask has one request answered.
-func (p *pipe) ask(ctx context.Context, line []byte, tooLong bool) pipeAnswer {
-	var asked pipeRequest
+// parse reads a line; refused is the answer to one that is no request.
+func parse(line []byte, tooLong bool) (asked pipeRequest, refused *pipeAnswer) {
+	refuse := func(status int, code, text string) (pipeRequest, *pipeAnswer) {
+		answer := problemAnswer(asked.ID, status, code, text)
+		return asked, &answer
+	}
 	if tooLong {
-		return problemAnswer(nil, http.StatusRequestEntityTooLarge, "too_large", "a line of more than 12 MiB")
+		return refuse(http.StatusRequestEntityTooLarge, "too_large", "a line of more than 12 MiB")
 	}
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
@@ -161,15 +208,26 @@ func (p *pipe) ask(ctx context.Context, line []byte, tooLong bool) pipeAnswer {
 		err = errors.New("more than one value in a line")
 	}
 	if err != nil {
-		return problemAnswer(asked.ID, http.StatusBadRequest, "usage",
+		return refuse(http.StatusBadRequest, "usage",
 			`a line is {"id": …, "method": "POST", "path": "/jobs", "body": {…}}: `+err.Error())
 	}
+	if asked.Cancel != nil && (asked.Path != "" || asked.Method != "" || asked.Body != nil) {
+		return refuse(http.StatusBadRequest, "usage", `a line with "cancel" has no path, method or body`)
+	}
+	return asked, nil
+}
+
+// ask has one request answered.
+func (p *pipe) ask(ctx context.Context, asked pipeRequest) pipeAnswer {
 	r, err := p.request(ctx, asked)
 	if err != nil {
 		return problemAnswer(asked.ID, http.StatusBadRequest, "usage", err.Error())
 	}
 	var w recorder
 	p.handler.ServeHTTP(&w, r)
+	if w.status == http.StatusRequestTimeout && errors.Is(context.Cause(ctx), work.ErrWithdrawn) {
+		return pipeAnswer{ID: asked.ID, Status: http.StatusNoContent}
+	}
 	return w.answer(asked.ID)
 }
 

@@ -60,6 +60,11 @@ func (m *Room) claims(w http.ResponseWriter, r *http.Request, c Caller) error {
 	m.Busy()
 	turn := m.turns.enter(asked.Boot + " " + asked.Tokens[0])
 	gone := func(jobs []projection.Job) error { // the client may be back soon; else others are to have the jobs
+		if errors.Is(context.Cause(r.Context()), ErrWithdrawn) {
+			defer turn.leave()
+			m.release(c, jobs)
+			return m.answerTurn(w, r, ops, nil)
+		}
 		go func() {
 			defer turn.leave()
 			m.giveBack(c, jobs, turn)
@@ -96,6 +101,10 @@ func (m *Room) answerClaims(w http.ResponseWriter, r *http.Request, o ops, jobs 
 	}
 	return m.answerTurn(w, r, o, jobs)
 }
+
+// ErrWithdrawn is the cause with which the context of a request ends that its client does not want any more.
+// It is answered as if nothing had come, and what it claimed is given back at once.
+var ErrWithdrawn = errors.New("work: the request was withdrawn")
 
 // errNone means that nothing was claimed.
 var errNone = errors.New("work: nothing was claimed")
@@ -254,6 +263,9 @@ func (m *Room) answerTurn(w http.ResponseWriter, r *http.Request, o ops, jobs []
 func (m *Room) waitFor(w http.ResponseWriter, r *http.Request, c Caller, request commands.ClaimRequest,
 	wait time.Duration, isLast func() bool) (jobs []projection.Job, err error) {
 	arrived(w)
+	if a, ok := w.(*arrival); ok {
+		a.forget() // its body was read
+	}
 	end, err := m.begin(c)
 	if err != nil {
 		return nil, err
@@ -331,6 +343,14 @@ func (m *Room) giveBack(c Caller, jobs []projection.Job, turn entry) {
 	case <-m.Closing:
 	}
 	if len(jobs) == 0 || turn.laterGave() {
+		return
+	}
+	m.release(c, jobs)
+}
+
+// release gives claims back that their client does not get.
+func (m *Room) release(c Caller, jobs []projection.Job) {
+	if len(jobs) == 0 {
 		return
 	}
 	var release []commands.Op
