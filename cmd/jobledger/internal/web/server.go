@@ -212,7 +212,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- s.door.ServeOn(h, door.LimitConnections(l, door.MaxConnections)) }()
-	s.door.PrintLink()
+	s.door.PrintLink(nil)
 	var err error
 	select {
 	case <-ctx.Done():

@@ -165,6 +165,15 @@ func TestProxyEndsTLS(t *testing.T) {
 	if bad("192.0.2.1") != 429 || bad("10.9.9.9, 192.0.2.2") != 401 {
 		t.Error("wrong tokens are not counted by the address that the proxy saw")
 	}
+	lines := 0
+	for i := range 6 { // a proxy that adds a line, after the one of the client
+		answer, _ := s.do("GET", api.Root+"/status", nil, "Host", "jobs.example.com", "Authorization", "Bearer x",
+			"X-Forwarded-For", "10.8.8."+string(rune('1'+i)), "X-Forwarded-For", "192.0.2.7")
+		lines = answer.StatusCode
+	}
+	if lines != 429 {
+		t.Errorf("the first line of X-Forwarded-For is believed: %d", lines)
+	}
 	s = serveWith(t, "127.0.0.1:0", func(c *Config) {
 		c.Proxy = &door.Proxy{Host: proxy.Host, From: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
 	})

@@ -121,9 +121,14 @@ func (s *served) roundTrip(method, path, body string, header ...string) (*http.R
 		s.t.Fatal(err)
 	}
 	for i := 0; i < len(header); i += 2 {
-		if r.Header.Set(header[i], header[i+1]); header[i] == "Host" {
+		switch header[i] {
+		case "Host":
 			r.Host = header[i+1]
+		case "X-Forwarded-For": // there may be several
+			r.Header.Add(header[i], header[i+1])
+			continue
 		}
+		r.Header.Set(header[i], header[i+1])
 	}
 	answer, err := s.client.Do(r)
 	if err != nil {

@@ -11,16 +11,32 @@ import (
 func TestLoginsAndSessionsExpire(t *testing.T) {
 	var l logins
 	start := time.Now()
-	code, _ := l.create(start)
-	if ok, _ := l.use(code, start.Add(linkLife+time.Second)); ok {
-		t.Error("a link is good for longer than its life")
+	code, _ := l.create("", start)
+	if _, ok := l.create("192.0.2.1", start.Add(linkFresh-1)); ok {
+		t.Error("a link is made while the last one can be used")
 	}
-	next, ok := l.create(start.Add(linkLife))
-	if old, _ := l.use(code, start.Add(linkLife)); !ok || old {
+	next, ok := l.create("192.0.2.1", start.Add(linkFresh))
+	if old, _ := l.use(code, start.Add(linkLife)); !ok || !old {
 		t.Errorf("after a new link %t, the old one is good: %t", ok, old)
 	}
-	if good, _ := l.use(next, start.Add(linkLife)); !good {
-		t.Error("the new link is not good")
+	if old, _ := l.use(code, start.Add(linkLife)); old {
+		t.Error("a link is good twice")
+	}
+	if good, _ := l.use(next, start.Add(linkLife+linkFresh+1)); good {
+		t.Error("a link is good for longer than its life")
+	}
+	at := start.Add(2 * time.Hour)
+	for range maxLinks {
+		at = at.Add(linkFresh)
+		if _, ok := l.create("192.0.2.1", at); !ok {
+			t.Fatal("a link is refused")
+		}
+	}
+	at = at.Add(linkFresh)
+	_, same := l.create("192.0.2.1", at)
+	last, other := l.create("192.0.2.2", at)
+	if good, _ := l.use(last, at); same || !other || !good {
+		t.Errorf("after many links of an address, another one for it: %t; for another address: %t", same, other)
 	}
 	for _, c := range []struct {
 		s    session

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -18,11 +19,13 @@ const (
 	sessionLife = 12 * time.Hour
 	sessionIdle = time.Hour
 	linkPause   = 10 * time.Second // between two links
+	linkFresh   = time.Minute      // for so long after a link that was not used, no other is needed
 )
 
 const (
 	maxSessions  = 64
-	maxBadLogins = 5 // within a minute
+	maxBadLogins = 5  // within a minute
+	maxLinks     = 10 // of one address, within an hour
 )
 
 // secret returns 32 random bytes as text.
@@ -32,35 +35,70 @@ func secret() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// logins has the code of the newest login link, as a digest.
+// logins has the codes of the login links that are good, as digests.
 type logins struct {
 	mu      sync.Mutex
-	digest  [sha256.Size]byte
-	valid   bool // there is a code, and it has not been used
-	made    time.Time
-	refused []time.Time // wrong codes of the last minute
+	codes   []loginCode
+	asked   map[string][]time.Time // by the address, when links were made for it within the last hour
+	refused []time.Time            // wrong codes of the last minute
 }
 
-// create makes a new code, which takes the place of the last one; ok is false soon after that.
-func (l *logins) create(now time.Time) (code string, ok bool) {
+type loginCode struct {
+	digest [sha256.Size]byte
+	made   time.Time
+	used   bool
+}
+
+// create makes a new code for one at this address; "" is the server itself. The earlier ones stay good: else
+// anybody could keep the owner from using theirs. ok is false where the last one is so young that it can be
+// used, or where the address has had many.
+func (l *logins) create(from string, now time.Time) (code string, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.made.IsZero() && now.Sub(l.made) < linkPause {
-		return "", false
+	l.forget(now)
+	if n := len(l.codes); n > 0 {
+		last := l.codes[n-1]
+		if age := now.Sub(last.made); age < linkPause || age < linkFresh && !last.used {
+			return "", false
+		}
+	}
+	if from != "" {
+		if len(l.asked[from]) >= maxLinks {
+			return "", false
+		}
+		if l.asked == nil {
+			l.asked = make(map[string][]time.Time)
+		}
+		l.asked[from] = append(l.asked[from], now)
 	}
 	code = secret()
-	l.digest, l.valid, l.made = sha256.Sum256([]byte(code)), true, now
+	l.codes = append(l.codes, loginCode{sha256.Sum256([]byte(code)), now, false})
 	return code, true
+}
+
+// forget drops the codes that are good no more, and what addresses asked for long ago.
+func (l *logins) forget(now time.Time) {
+	l.codes = slices.DeleteFunc(l.codes, func(c loginCode) bool { return now.Sub(c.made) > linkLife })
+	for from, times := range l.asked {
+		times = slices.DeleteFunc(times, func(t time.Time) bool { return now.Sub(t) > time.Hour })
+		if l.asked[from] = times; len(times) == 0 {
+			delete(l.asked, from)
+		}
+	}
 }
 
 // use takes a code, which is good once; again is false where too many were wrong.
 func (l *logins) use(code string, now time.Time) (ok, again bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.forget(now)
 	digest := sha256.Sum256([]byte(code))
-	if subtle.ConstantTimeCompare(digest[:], l.digest[:]) == 1 && l.valid && now.Sub(l.made) <= linkLife {
-		l.valid = false
-		return true, true
+	for i := range l.codes {
+		c := &l.codes[i]
+		if subtle.ConstantTimeCompare(digest[:], c.digest[:]) == 1 && !c.used {
+			c.used = true
+			return true, true
+		}
 	}
 	for len(l.refused) > 0 && now.Sub(l.refused[0]) > time.Minute {
 		l.refused = l.refused[1:]
@@ -153,13 +191,18 @@ func (d *Door) sessionOf(r *http.Request) (key [sha256.Size]byte, ok bool) {
 	return sha256.Sum256([]byte(cookie.Value)), true
 }
 
-// PrintLink shows a new login link where the server runs; false soon after the last one, and on a Unix
-// socket. The code is behind a #, so that it is in no log.
-func (d *Door) PrintLink() bool {
+// PrintLink shows a new login link where the server runs, for the client of r, or for none where r is nil;
+// false where one was shown that can be used still, after many for the same address, and on a Unix socket.
+// The code is behind a #, so that it is in no log of requests.
+func (d *Door) PrintLink(r *http.Request) bool {
 	if d.Announce == nil || d.origin == "" {
 		return false
 	}
-	code, ok := d.logins.create(d.Now())
+	from := ""
+	if r != nil {
+		from = d.addressOf(r)
+	}
+	code, ok := d.logins.create(from, d.Now())
 	if ok {
 		d.Announce(d.origin + d.Prefix.At("/login#") + code)
 	}

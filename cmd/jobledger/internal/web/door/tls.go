@@ -183,7 +183,8 @@ func (p *Proxy) clientOf(r *http.Request) string {
 	}
 	for _, prefix := range p.From {
 		if prefix.Contains(from.Addr().Unmap()) {
-			all := strings.Split(r.Header.Get("X-Forwarded-For"), ",")
+			lines := r.Header.Values("X-Forwarded-For") // a proxy may add a line rather than extend the last one
+			all := strings.Split(strings.Join(lines, ","), ",")
 			last := strings.TrimSpace(all[len(all)-1]) // the others are what the client says
 			if ip, err := netip.ParseAddr(last); err == nil {
 				return ip.String()

@@ -43,8 +43,9 @@ func (p *Pages) logout(w http.ResponseWriter, r *http.Request) error {
 
 // newLink prints another login link where the server runs. The browser does not see it.
 func (p *Pages) newLink(w http.ResponseWriter, r *http.Request) error {
-	if !p.Door.PrintLink() {
-		return door.Refusal(http.StatusTooManyRequests, "rate", "the last link is only a few seconds old")
+	if !p.Door.PrintLink(r) {
+		return door.Refusal(http.StatusTooManyRequests, "rate",
+			"the last link can be used still, or there were too many for this address")
 	}
 	p.Door.SeeOther(w, r, "/login")
 	return nil

@@ -1,14 +1,17 @@
 package work
 
 import (
+	"bytes"
+	"context"
 	"errors"
-	"io"
 	"maps"
 	"mime"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 
@@ -18,7 +21,19 @@ import (
 
 // body reads the body of r to its end, which is how the server notices later that the client has gone.
 func body(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	if r.ContentLength > most {
+		return nil, refusal(http.StatusRequestEntityTooLarge, "too_large", "the body is larger than allowed here")
+	}
+	if a, ok := w.(*arrival); ok && (r.ContentLength < 0 || r.ContentLength > largeBody) {
+		if err := a.hold(r.Context(), door.CallerOf(r.Context()).Actor); err != nil {
+			w.Header().Set("Retry-After", "1")
+			return nil, err
+		}
+	}
+	var kept bytes.Buffer
+	kept.Grow(int(max(r.ContentLength, 0)) + bytes.MinRead)
+	_, err := kept.ReadFrom(http.MaxBytesReader(w, r.Body, most))
+	text := kept.Bytes()
 	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
 		return nil, refusal(http.StatusRequestEntityTooLarge, "too_large", "the body is larger than allowed here")
 	}
@@ -82,4 +97,59 @@ func query(r *http.Request, names ...string) (url.Values, error) {
 func isULID(text string) bool {
 	id, err := ulid.ParseStrict(text)
 	return err == nil && id.String() == text
+}
+
+// bodies counts the large bodies that are in memory, of each token and in all, so that many at once cannot
+// take the memory from others.
+type bodies struct {
+	mu    sync.Mutex
+	all   int
+	of    map[string]int
+	freed chan struct{} // closed when there may be room; nil: no request waits
+}
+
+// bodyWait is how long a request waits until its large body may be read.
+const bodyWait = 10 * time.Second
+
+// take waits until there is room for one of who.
+func (b *bodies) take(ctx context.Context, who string) error {
+	timer := time.NewTimer(bodyWait)
+	defer timer.Stop()
+	for {
+		b.mu.Lock()
+		if b.all < maxBodies && b.of[who] < maxBodiesGrant {
+			if b.of == nil {
+				b.of = make(map[string]int)
+			}
+			b.all++
+			b.of[who]++
+			b.mu.Unlock()
+			return nil
+		}
+		if b.freed == nil {
+			b.freed = make(chan struct{})
+		}
+		freed := b.freed
+		b.mu.Unlock()
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-timer.C:
+			return refusal(http.StatusServiceUnavailable, "busy", "too many large bodies at the same time")
+		}
+	}
+}
+
+func (b *bodies) give(who string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.all--
+	if b.of[who]--; b.of[who] == 0 {
+		delete(b.of, who)
+	}
+	if b.freed != nil {
+		close(b.freed)
+		b.freed = nil
+	}
 }

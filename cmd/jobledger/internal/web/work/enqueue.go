@@ -34,12 +34,16 @@ func (m *Room) enqueue(w http.ResponseWriter, r *http.Request, c Caller) error {
 	if err != nil {
 		return err
 	}
-	lines := bytes.Split(text, []byte("\n"))
-	for i, line := range lines {
-		if n := len(bytes.TrimSpace(line)); n > 0 {
-			if err := wire.Check(line); err != nil {
-				return m.badLines(lines, wire.InLine(i+1, cli.Usagef("line %d: %w", i+1, err)))
-			}
+	lines, err := linesOf(text)
+	if err != nil {
+		return err
+	}
+	for _, line := range lines {
+		if err := wire.Check(line.text); err != nil {
+			return m.badLines(lines, wire.InLine(line.n, cli.Usagef("line %d: %w", line.n, err)))
+		}
+		if err := r.Context().Err(); err != nil {
+			return err
 		}
 	}
 	reader := joblines.Reader{Now: m.Now(), Names: joblines.NewNames()}
@@ -70,24 +74,53 @@ func (m *Room) enqueue(w http.ResponseWriter, r *http.Request, c Caller) error {
 	return m.send(w, r, status, out)
 }
 
+// jobLine is a line with a job, and its number.
+type jobLine struct {
+	n    int
+	text []byte
+}
+
+// maxLines is how many lines a request has at most, with the empty ones.
+const maxLines = 10 * MaxJobs
+
+// linesOf returns the lines of text that are not empty. They are counted before anything else is done with
+// them, since a body of newlines has millions.
+func linesOf(text []byte) (lines []jobLine, err error) {
+	tooMany := refusal(http.StatusRequestEntityTooLarge, "too_large", "more than 1,000 jobs in one request")
+	if bytes.Count(text, []byte("\n")) > maxLines {
+		return nil, tooMany
+	}
+	n := 0
+	for line := range bytes.SplitSeq(text, []byte("\n")) {
+		if n++; len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		if len(lines) == MaxJobs {
+			return nil, tooMany
+		}
+		lines = append(lines, jobLine{n, line})
+	}
+	return lines, nil
+}
+
 // maxBadLines is how many lines an answer names at most.
 const maxBadLines = 20
 
 // badLines is the answer to lines of which the first bad one is so because of err: it names others too.
-func (m *Room) badLines(lines [][]byte, err error) error {
+func (m *Room) badLines(lines []jobLine, err error) error {
 	p := *problemOf(err)
 	p.Errors = nil
 	reader := joblines.Reader{Now: m.Now(), Names: joblines.NewNames()}
-	for i, line := range lines {
-		if len(bytes.TrimSpace(line)) == 0 || len(p.Errors) == maxBadLines {
-			continue
+	for _, line := range lines {
+		if len(p.Errors) == maxBadLines {
+			break
 		}
-		lineErr := wire.Check(line)
+		lineErr := wire.Check(line.text)
 		if lineErr == nil {
-			_, lineErr = reader.Job(bytes.TrimPrefix(line, []byte("\ufeff")))
+			_, lineErr = reader.Job(bytes.TrimPrefix(line.text, []byte("\ufeff")))
 		}
 		if in, _ := wire.InputOf(lineErr); lineErr != nil {
-			in.Line = i + 1
+			in.Line = line.n
 			p.Errors = append(p.Errors, in)
 		}
 	}

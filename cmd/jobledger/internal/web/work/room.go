@@ -27,6 +27,10 @@ const (
 	MaxJobs         = 1000 // of one request
 	MaxBody         = 8 << 20
 	MaxOne          = 3 << 19 // bytes of one job or one outcome: 1.5 MiB
+
+	maxBodies      = 12       // large bodies that are in memory, in all
+	maxBodiesGrant = 4        // of one token
+	largeBody      = 64 << 10 // bytes, from which on, or of unknown length, a body is large
 )
 
 // Caller is who asks.
@@ -51,6 +55,7 @@ type Room struct {
 	turns   turns
 	known   known
 	writing chan struct{}
+	bodies  bodies
 
 	arriving atomic.Int64 // requests whose body was read, and that are about to write
 
@@ -82,6 +87,7 @@ func (m *Room) Routes() []door.Route {
 			Handle: func(w http.ResponseWriter, r *http.Request) error {
 				a := &arrival{ResponseWriter: w, room: m}
 				defer arrived(a)
+				defer a.forget()
 				return handle(a, r, door.CallerOf(r.Context()))
 			}})
 	}
@@ -104,6 +110,23 @@ type arrival struct {
 	http.ResponseWriter
 	room    *Room
 	counted bool
+	large   string // of whose large body this is; "": it has none
+}
+
+// hold waits until there is room for one more large body of who, and forget gives that back.
+func (a *arrival) hold(ctx context.Context, who string) error {
+	err := a.room.bodies.take(ctx, who)
+	if err == nil {
+		a.large = who
+	}
+	return err
+}
+
+func (a *arrival) forget() {
+	if a.large != "" {
+		a.room.bodies.give(a.large)
+		a.large = ""
+	}
 }
 
 // Unwrap is for [http.ResponseController].
