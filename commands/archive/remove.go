@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"jobledger/commands"
 	"jobledger/commands/internal/journal"
+	"jobledger/commands/worker/attemptlog"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/failpoint"
@@ -109,10 +108,12 @@ func (m *Removal) Step(ctx context.Context) (done event.Removed, more bool, err 
 	}
 	failpoint.Hit("removed")
 	if m.Logs != "" {
+		var logsErr error // each is tried: the events have left already
 		for _, id := range ids {
-			if err := os.RemoveAll(filepath.Join(m.Logs, string(id))); err != nil {
-				return done, more, err
-			}
+			logsErr = errors.Join(logsErr, attemptlog.Remove(m.Logs, id))
+		}
+		if logsErr != nil {
+			return done, more, logsErr
 		}
 	}
 	return done, more, nil

@@ -257,11 +257,7 @@ func (c *Command) capture(job projection.Job) (streams [2]attemptlog.Capture) {
 		if c.Private {
 			continue
 		}
-		path := ""
-		if c.Logs != "" {
-			path = attemptlog.File(c.Logs, job.ID, job.Attempt, i == 1)
-		}
-		streams[i] = *attemptlog.New(job.Salt, path, c.logLimit())
+		streams[i] = *attemptlog.New(job.Salt, c.Logs, job.ID, job.Attempt, i == 1, c.logLimit())
 	}
 	return streams
 }

@@ -1,9 +1,12 @@
 package attemptlog
 
 import (
+	"bytes"
 	"encoding/hex"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 
 	"jobledger/ledger/event"
 )
@@ -78,4 +81,38 @@ func isCut(file io.ReaderAt, size, all int64) bool {
 	mark := make([]byte, cutMarkLen)
 	_, err := file.ReadAt(mark, limit/2)
 	return (err == nil || err == io.EOF) && string(mark) == fmt.Sprintf(cutMark, all-limit)
+}
+
+// CutLen is the length of the mark that a cut file has where its middle was left out.
+var CutLen = cutMarkLen
+
+// CutMark returns the mark for a number of bytes.
+func CutMark(out int64) string { return fmt.Sprintf(cutMark, out) }
+
+var cutPrefix, cutSuffix, _ = strings.Cut(cutMark, "%15d")
+
+// FindCut returns where the first such mark is in text, and how many bytes were left out there; -1: there is
+// none.
+func FindCut(text []byte) (place int, out int64) {
+	for at := 0; ; at++ {
+		i := bytes.Index(text[at:], []byte(cutPrefix))
+		if i < 0 || at+i+int(CutLen) > len(text) {
+			return -1, 0
+		}
+		at += i
+		digits, ok := bytes.CutSuffix(text[at+len(cutPrefix):at+int(CutLen)], []byte(cutSuffix))
+		out, err := strconv.ParseInt(string(bytes.TrimSpace(digits)), 10, 64)
+		if ok && err == nil && out > 0 {
+			return at, out
+		}
+	}
+}
+
+// Lacks returns how many bytes are missing from a file of size bytes that has no mark for them, as after a
+// full disk.
+func (s Stream) Lacks(file io.ReaderAt, size int64) int64 {
+	if s.Bytes <= size || isCut(file, size, s.Bytes) {
+		return 0
+	}
+	return s.Bytes - size
 }

@@ -23,7 +23,8 @@ func TestLogCheckFindsEveryChange(t *testing.T) {
 		for j := range data {
 			data[j] = byte(random.Uint32())
 		}
-		l := &logFile{path: filepath.Join(t.TempDir(), "1.out"), limit: limit}
+		path := filepath.Join(t.TempDir(), "1.out")
+		l := newFile(path, limit)
 		c := Capture{salt: salt, hash: saltedHash(salt), file: l}
 		if _, err := c.Write(data); err != nil {
 			t.Fatal(err)
@@ -35,7 +36,7 @@ func TestLogCheckFindsEveryChange(t *testing.T) {
 		if want := ledger.Digest(salt, data); logged.SHA256 != want || logged.Bytes != int64(len(data)) {
 			t.Fatalf("got %+v, want %s of %d bytes", logged, want, len(data))
 		}
-		text, err := os.ReadFile(l.path)
+		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +86,7 @@ func TestLogCheckFindsEveryChange(t *testing.T) {
 }
 
 func TestLogDigestOfWhatAnErrorLeft(t *testing.T) {
-	l := &logFile{path: filepath.Join(t.TempDir(), "1.out"), limit: 100}
+	l := newFile(filepath.Join(t.TempDir(), "1.out"), 100)
 	c := Capture{hash: saltedHash(nil), file: l}
 	for _, part := range []string{"first ", "second"} {
 		if _, err := c.Write([]byte(part)); err != nil {

@@ -2,14 +2,15 @@
 // stream, which has its head and its tail if it is long, and a digest for the event that ends the attempt.
 // [Stream.Check] compares the two later:
 //
-//	out := attemptlog.New(salt, attemptlog.File(folder, job, attempt, false), attemptlog.DefaultLimit)
+//	out := attemptlog.New(salt, folder, job, attempt, false, attemptlog.DefaultLimit)
 //	cmd.Stdout = out
 //	// … it runs, and has ended
 //	kept, err := out.Close()
 //
 // Files in reading order:
 //
-//   - file.go: [File] and [Capture], which writes one
+//   - folder.go: [Folder], [File], [Open] and [Remove], which own the paths
+//   - file.go: [Capture], which writes a file
 //   - check.go: [Stream] and [Stream.Check]
 package attemptlog
 
@@ -20,33 +21,9 @@ import (
 	"hash"
 	"io"
 	"os"
-	"path/filepath"
 
 	"jobledger/ledger/event"
 )
-
-// Folder returns the folder that holds the output of commands for the ledger at path db.
-func Folder(db string) string {
-	if real, err := filepath.EvalSymlinks(db); err == nil {
-		db = real
-	}
-	return db + ".logs"
-}
-
-// File returns the file in folder that holds one stream of an attempt. An attempt that writes nothing has
-// none.
-func File(folder string, job event.JobID, attempt int, stderr bool) string {
-	stream := "out"
-	if stderr {
-		stream = "err"
-	}
-	return filepath.Join(folder, string(job), fmt.Sprintf("%d.%s", attempt, stream))
-}
-
-// Remove removes what the attempts of a job wrote from folder. That there is nothing is no error.
-func Remove(folder string, job event.JobID) error {
-	return os.RemoveAll(filepath.Join(folder, string(job)))
-}
 
 // Capture counts, digests and stores what one stream of a command writes. One goroutine at a time may use
 // it.
@@ -81,12 +58,15 @@ func (c *Capture) Close() (s Stream, err error) {
 	return s, err
 }
 
-// New returns a Capture that digests what it gets with the salt of the job, and keeps it in the file at path,
-// which has about limit bytes at most; path "": in no file. A zero Capture only counts.
-func New(salt []byte, path string, limit int64) *Capture {
+// New returns a Capture that digests what it gets with the salt of the job, and keeps it in the file of that
+// stream of an attempt in folder, which has about limit bytes at most; folder "": in no file. A zero Capture
+// only counts.
+func New(salt []byte, folder string, job event.JobID, attempt int, stderr bool, limit int64) *Capture {
 	c := &Capture{salt: salt, hash: saltedHash(salt)}
-	if path != "" {
-		c.file = &logFile{path: path, limit: limit}
+	if folder != "" {
+		c.file = &logFile{limit: limit, create: func() (*os.File, error) {
+			return create(folder, job, attempt, stderr)
+		}}
 	}
 	return c
 }
@@ -111,8 +91,8 @@ var cutMarkLen = int64(len(fmt.Sprintf(cutMark, 0)))
 // long again, the tail moves forward over what precedes it. So no memory is needed, a reader sees the file
 // grow, and it has the last output even if the worker is killed.
 type logFile struct {
-	path  string
-	limit int64
+	create func() (*os.File, error)
+	limit  int64
 
 	file *os.File // nil before the first byte
 	size int64    // of the file
@@ -122,7 +102,7 @@ type logFile struct {
 
 func (l *logFile) write(p []byte) {
 	if l.file == nil && len(p) > 0 && l.err == nil {
-		l.err = l.open()
+		l.file, l.err = l.create()
 	}
 	for len(p) > 0 && l.err == nil {
 		if room := l.limit + l.limit/2 + cutMarkLen - l.size; room <= 0 {
@@ -134,13 +114,6 @@ func (l *logFile) write(p []byte) {
 			p = p[n:]
 		}
 	}
-}
-
-func (l *logFile) open() (err error) {
-	if err = os.MkdirAll(filepath.Dir(l.path), 0o700); err == nil {
-		l.file, err = os.OpenFile(l.path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	}
-	return err
 }
 
 // shorten leaves the head and the tail, each half of the limit, and a mark between them.

@@ -22,6 +22,13 @@ func wantKept(data []byte, limit int64) []byte {
 	return fmt.Appendf(nil, "%s"+cutMark+"%s", data[:head], cut, data[int64(len(data))-tail:])
 }
 
+// newFile returns a logFile at path, apart from any folder of logs.
+func newFile(path string, limit int64) *logFile {
+	return &logFile{limit: limit, create: func() (*os.File, error) {
+		return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	}}
+}
+
 func TestLogFileKeepsHeadAndTail(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -36,7 +43,8 @@ func TestLogFileKeepsHeadAndTail(t *testing.T) {
 		for j := range data {
 			data[j] = byte(random.Uint32())
 		}
-		l := &logFile{path: filepath.Join(dir, fmt.Sprint(i), "1.out"), limit: limit}
+		path := filepath.Join(dir, fmt.Sprint(i))
+		l := newFile(path, limit)
 		for left := data; len(left) > 0; {
 			n := min(len(left), 1+random.IntN(int(limit)))
 			l.write(left[:n])
@@ -48,7 +56,7 @@ func TestLogFileKeepsHeadAndTail(t *testing.T) {
 		if _, err := l.close(nil); err != nil {
 			t.Fatal(err)
 		}
-		got, err := os.ReadFile(l.path)
+		got, err := os.ReadFile(path)
 		if len(data) == 0 {
 			if err == nil {
 				t.Error("there is a file although nothing was written")
@@ -66,7 +74,7 @@ func TestCapturedReportsFileErrorOnClose(t *testing.T) {
 	if err := os.WriteFile(occupied, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := Capture{hash: sha256.New(), file: &logFile{path: filepath.Join(occupied, "1.out"), limit: 100}}
+	c := Capture{hash: sha256.New(), file: newFile(filepath.Join(occupied, "1.out"), 100)}
 	for range 3 {
 		if n, err := c.Write([]byte("abc")); n != 3 || err != nil {
 			t.Errorf("write: %d, %v", n, err)

@@ -56,6 +56,7 @@ func tagSidecars(path string, file fs.FileInfo) {
 	}
 	for _, suffix := range sidecarSuffixes {
 		setTag(path+suffix, identity)
+		giveGroup(path+suffix, file)
 	}
 }
 

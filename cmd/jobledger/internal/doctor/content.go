@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/audit"
 	"jobledger/projection/deps"
 	"jobledger/projection/past"
 	"jobledger/projection/status"
@@ -310,6 +312,13 @@ const (
 // output compares the output of the latest attempts with the digests in their events.
 func (d *examination) output(ctx context.Context, tx *ledger.Tx) error {
 	r, err := logcheck.Recent(ctx, tx, d.logs, outputAttempts, outputEvents, outputBytes)
+	unreadable := func(f audit.Finding) bool { return f.Code == logcheck.FindUnreadable }
+	if i := slices.IndexFunc(r.Findings, unreadable); i >= 0 {
+		d.advise(CodeOutput, "run doctor as a user who may, or look at "+render.QuoteShell(d.logs),
+			"%s of the latest attempts cannot be read; the first: job %s: %s", render.Count(r.Unreadable, "log"),
+			r.Findings[i].Job, r.Findings[i].Detail)
+		r.Findings = slices.DeleteFunc(r.Findings, unreadable)
+	}
 	if n := int64(len(r.Findings)); n > 0 {
 		f := r.Findings[0]
 		d.problem(CodeOutput, "see who may write "+render.QuoteShell(d.logs)+"; '"+d.command("verify --logs")+

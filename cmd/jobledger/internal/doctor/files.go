@@ -69,13 +69,13 @@ func (d *examination) permissions(name string, main fs.FileInfo) {
 	owner, known := ownerOf(info)
 	ours, _ := ownerOf(main)
 	switch {
-	case !known:
+	case !known, sharedByGroup(info, main):
 	case owner != ours:
 		chown := fmt.Sprintf("chown -R --reference=%s %s", render.QuoteShell(d.real), render.QuoteShell(name))
 		d.problem(CodeOwner, chown,
 			"%s belongs to %s, the ledger to %s: one of them may not be able to use it",
 			name, userName(owner), userName(ours))
-	case name == d.real && owner != os.Getuid() && os.Getuid() != 0:
+	case name == d.real && owner != os.Getuid() && os.Getuid() != 0 && !mayWriteFile(name):
 		d.advise(CodeOwner, "run commands as "+userName(owner)+", who may not be able to use files that you make",
 			"the ledger belongs to %s, and you are %s", userName(owner), userName(os.Getuid()))
 	}

@@ -14,4 +14,8 @@ func writableBy(fs.FileInfo, int, int) bool { return true }
 
 func mayWrite(string) bool { return true }
 
+func mayWriteFile(string) bool { return true }
+
+func sharedByGroup(fs.FileInfo, fs.FileInfo) bool { return true }
+
 func userName(int) string { return "" }

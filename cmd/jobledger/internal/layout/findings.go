@@ -45,7 +45,7 @@ func LogCounts(n logcheck.Counts) string {
 		what string
 	}{{n.Cut, "of them cut as the worker kept it"},
 		{n.SizeOnly, "cut by an older version and checked by size only"},
-		{n.Missing, "missing"}, {n.Erased, "of erased jobs still there"}} {
+		{n.Missing, "missing"}, {n.Erased, "of erased jobs still there"}, {n.Unreadable, "that cannot be read"}} {
 		if part.n > 0 {
 			text += fmt.Sprintf(", %d %s", part.n, part.what)
 		}

@@ -20,8 +20,11 @@ import (
 	"jobledger/projection/audit"
 )
 
-// FindLog is the code of a finding: a file differs from the digest in the event.
-const FindLog = "L01"
+// The codes of findings.
+const (
+	FindLog        = "L01" // a file differs from the digest in the event
+	FindUnreadable = "L02" // a file cannot be read, or is not one that a worker would have made
+)
 
 // kinds are those of the events with digests of output.
 var kinds = []event.Kind{event.KindSucceeded, event.KindFailed, event.KindReleased}
@@ -34,7 +37,8 @@ type Counts struct {
 	SizeOnly  int64 `json:"size_only"` // cut files of older versions, of which only the sizes were compared
 	Missing   int64 `json:"missing"`   // streams without a file: removed, or kept on another host
 	// files of jobs that were erased, and the salts of their digests with them
-	Erased int64 `json:"erased"`
+	Erased     int64 `json:"erased"`
+	Unreadable int64 `json:"unreadable"` // files that could not be read, and so not checked
 }
 
 // Report is what a check has found.
@@ -51,8 +55,12 @@ type stream struct {
 	stderr  bool
 	logged  attemptlog.Stream
 	salt    []byte
-	path    string
+	folder  string
 	present bool // there is a file
+}
+
+func (s stream) path() string {
+	return attemptlog.File(s.folder, s.event.Job, s.event.Attempt, s.stderr)
 }
 
 // page is how many events are read in one snapshot: files are read between snapshots.
@@ -77,9 +85,7 @@ func Check(ctx context.Context, store *ledger.Store, folder string, after, until
 			return r, err
 		}
 		for _, s := range streams {
-			if err := r.add(s); err != nil {
-				return r, err
-			}
+			r.add(s)
 		}
 	}
 	return r, nil
@@ -96,14 +102,12 @@ func Recent(ctx context.Context, tx *ledger.Tx, folder string, limit int, events
 	f := ledger.Filter{Kinds: kinds, After: max(0, tail-events), Limit: limit, Last: true}
 	streams, err := read(ctx, tx, folder, f, func(int64, bool) {})
 	for _, s := range slices.Backward(streams) {
-		if info, err := os.Stat(s.path); err == nil {
+		if info, err := os.Lstat(s.path()); err == nil {
 			if size -= info.Size(); size < 0 {
 				break
 			}
 		}
-		if err := r.add(s); err != nil {
-			return r, err
-		}
+		r.add(s)
 	}
 	return r, err
 }
@@ -124,14 +128,14 @@ func read(ctx context.Context, tx *ledger.Tx, folder string, f ledger.Filter,
 			logged := attemptlog.StreamOf(o, stderr)
 			if logged.SHA256 != "" {
 				streams = append(streams, stream{event: e, stderr: stderr, logged: logged,
-					path: attemptlog.File(folder, e.Job, e.Attempt, stderr)})
+					folder: folder})
 			}
 		}
 	}
 	seen(pos, n < f.Limit)
 	for i := range streams {
 		s := &streams[i]
-		if _, err := os.Stat(s.path); err == nil || !errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(s.path()); err == nil || !errors.Is(err, fs.ErrNotExist) {
 			s.present = true
 			if s.salt, _, _, err = tx.Body(ctx, s.event.N); err != nil {
 				return nil, err
@@ -169,54 +173,65 @@ func End(ctx context.Context, tx *ledger.Tx, job int64, attempt int) (o event.Ou
 }
 
 // add checks one stream.
-func (r *Report) add(s stream) error {
+func (r *Report) add(s stream) {
 	if !s.present {
 		r.Missing++
-		return nil
+		return
 	}
-	file, err := os.Open(s.path)
-	if errors.Is(err, fs.ErrNotExist) {
+	size, state, err := s.check()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		r.Missing++
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return err
-	}
-	state, err := s.logged.Check(file, info.Size(), s.salt)
-	if err != nil {
-		return err
+		return
+	case err != nil:
+		r.Unreadable++
+		r.find(s.finding(FindUnreadable, fmt.Sprintf("what the command of attempt %d wrote cannot be read: %v",
+			s.event.Attempt, err)))
+		return
 	}
 	switch state {
 	case attemptlog.Unchecked:
 		r.Erased++
-		return nil
+		return
 	case attemptlog.SizeOnly:
 		r.SizeOnly++
-		return nil
+		return
 	case attemptlog.Cut:
 		r.Cut++
 	case attemptlog.Differs:
 		r.Differing++
-		if len(r.Findings) < maxFindings {
-			r.Findings = append(r.Findings, s.finding(info.Size()))
-		}
+		r.find(s.finding(FindLog, fmt.Sprintf("%s has %s that %s not what the command of attempt %d wrote, %s",
+			s.path(), render.Count(size, "byte"), render.Plural(size, "is", "are"), s.event.Attempt,
+			render.Count(s.logged.Bytes, "byte"))))
 	}
 	r.Checked++
-	return nil
 }
 
-func (s stream) finding(size int64) audit.Finding {
+func (r *Report) find(f audit.Finding) {
+	if len(r.Findings) < maxFindings {
+		r.Findings = append(r.Findings, f)
+	}
+}
+
+// check compares the file with the event.
+func (s stream) check() (size int64, state attemptlog.State, err error) {
+	file, err := attemptlog.Open(s.folder, s.event.Job, s.event.Attempt, s.stderr)
+	if err != nil {
+		return 0, state, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return 0, state, err
+	}
+	state, err = s.logged.Check(file, info.Size(), s.salt)
+	return info.Size(), state, err
+}
+
+func (s stream) finding(code, detail string) audit.Finding {
 	field := "stdout"
 	if s.stderr {
 		field = "stderr"
 	}
-	return audit.Finding{Code: FindLog, Pos: s.event.Pos, Job: s.event.Job, Field: field,
-		Detail: fmt.Sprintf("%s has %s that %s not what the command of attempt %d wrote, %s", s.path,
-			render.Count(size, "byte"), render.Plural(size, "is", "are"), s.event.Attempt,
-			render.Count(s.logged.Bytes, "byte"))}
+	return audit.Finding{Code: code, Pos: s.event.Pos, Job: s.event.Job, Field: field, Detail: detail}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"os"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/logcheck"
@@ -21,7 +22,15 @@ type Output struct {
 	Job     projection.Job
 	Attempt int
 	Stderr  bool
-	Path    string // of the file
+	Folder  string // of all logs
+}
+
+// Path returns the name of the file.
+func (o Output) Path() string { return attemptlog.File(o.Folder, o.Job.ID, o.Attempt, o.Stderr) }
+
+// Open opens the file.
+func (o Output) Open() (*os.File, error) {
+	return attemptlog.Open(o.Folder, o.Job.ID, o.Attempt, o.Stderr)
 }
 
 // Stream returns the name of the stream.
@@ -37,6 +46,7 @@ type Checked struct {
 	Size   int64 // of the file, or of as much as was read
 	Logged attemptlog.Stream
 	State  attemptlog.State
+	Lacks  int64 // bytes that the command wrote, and that are missing from the file without a mark
 }
 
 // Logged returns what the event at the end of the attempt says, and the job's salt.
@@ -61,6 +71,7 @@ func (o Output) Check(ctx context.Context, store *ledger.Store, file io.ReaderAt
 	if err == nil {
 		checked.Logged = logged
 		checked.State, err = logged.Check(file, size, salt)
+		checked.Lacks = logged.Lacks(file, size)
 	}
 	return checked, err
 }
@@ -69,10 +80,10 @@ func (o Output) Check(ctx context.Context, store *ledger.Store, file io.ReaderAt
 const followPoll = 100 * time.Millisecond
 
 // Follow gives emit what is written, until the attempt ends, and checks it then. An attempt that ended
-// without a file is an error that wraps [fs.ErrNotExist]. With skipped, something before text was left out
-// of the file.
+// without a file is an error that wraps [fs.ErrNotExist]. skipped is how many bytes before text are not
+// shown, because they were left out of the file first; [SomeSkipped] where that is not known.
 func (o Output) Follow(ctx context.Context, store *ledger.Store,
-	emit func(text []byte, skipped bool) error) (checked Checked, err error) {
+	emit func(text []byte, skipped int64) error) (checked Checked, err error) {
 	var t tail
 	defer t.close()
 	for {
@@ -80,12 +91,13 @@ func (o Output) Follow(ctx context.Context, store *ledger.Store,
 		if err != nil {
 			return checked, err
 		}
-		if err := t.open(o.Path); err != nil && (!goesOn || !errors.Is(err, fs.ErrNotExist)) {
+		if err := t.open(o.Open); err != nil && (!goesOn || !errors.Is(err, fs.ErrNotExist)) {
 			return checked, err
 		}
-		if t.file != nil {
-			text, skipped, err := t.next()
-			if err == nil {
+		for more := t.file != nil; more; {
+			var text []byte
+			var skipped int64
+			if text, skipped, more, err = t.next(); err == nil {
 				err = emit(text, skipped)
 			}
 			if err != nil {
@@ -93,7 +105,7 @@ func (o Output) Follow(ctx context.Context, store *ledger.Store,
 			}
 		}
 		if !goesOn {
-			if err := emit(t.rest, false); err != nil {
+			if err := emit(t.rest, 0); err != nil {
 				return checked, err
 			}
 			return o.Check(ctx, store, t.file, t.read)

@@ -2,6 +2,7 @@ package doorbell
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"jobledger/ledger/internal/engine"
+	"jobledger/ledger/ownerfile"
 )
 
 const (
@@ -23,7 +25,7 @@ const (
 func Folder(path string) string { return path + folderSuffix }
 
 // Make makes the folder and its files where they are missing. Users who can write the ledger at path can
-// write the doorbell.
+// write the doorbell, and it is the ledger's owner's, also where root makes it.
 func Make(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -31,32 +33,65 @@ func Make(path string) error {
 	}
 	mode := info.Mode().Perm()
 	folder := Folder(path)
-	if err := setModeIfMade(os.Mkdir(folder, 0o700), folder, mode|mode&0o444>>2); err != nil {
+	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := giveFolder(path, folder, mode|mode&0o444>>2); err != nil {
 		return err
 	}
 	for _, name := range []string{claimableFile, endedFile} {
-		file := filepath.Join(folder, name)
-		f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err == nil {
-			err = f.Close()
+		f, err := OpenFile(path, name, os.O_WRONLY, mode)
+		if err != nil {
+			return err
 		}
-		if err := setModeIfMade(err, file, mode); err != nil {
+		if err := f.Close(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// setModeIfMade sets the mode, regardless of the umask, of what was made without error; what existed keeps
-// its mode.
-func setModeIfMade(err error, name string, mode fs.FileMode) error {
-	switch {
-	case err == nil:
-		return os.Chmod(name, mode)
-	case errors.Is(err, fs.ErrExist):
-		return nil
+// giveFolder shares the folder as the ledger at path is shared.
+func giveFolder(path, folder string, mode fs.FileMode) error {
+	f, err := os.OpenFile(folder, os.O_RDONLY|ownerfile.NoWait, 0)
+	if err != nil {
+		return err
 	}
-	return err
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.IsDir() {
+		return fmt.Errorf("%s is no folder", folder)
+	}
+	_ = ownerfile.ShareOf(path).Give(f, mode) // if that fails, other users do without
+	return nil
+}
+
+// errNotPlain is the error of a file that no process of this program has made.
+var errNotPlain = errors.New("not a plain file with one name")
+
+// OpenFile opens a file of the doorbell of the ledger at path, and makes it with this mode if it is missing.
+// It follows no link and waits for no pipe.
+func OpenFile(path, name string, flags int, mode fs.FileMode) (*os.File, error) {
+	name = filepath.Join(Folder(path), name)
+	f, err := os.OpenFile(name, flags|ownerfile.NoWait, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		f, err = os.OpenFile(name, flags|os.O_CREATE|os.O_EXCL|ownerfile.NoWait, 0o600)
+		if errors.Is(err, fs.ErrExist) { // another process was first
+			f, err = os.OpenFile(name, flags|ownerfile.NoWait, 0)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !ownerfile.Plain(info) {
+		err = fmt.Errorf("%s is %w", name, errNotPlain)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	_ = ownerfile.ShareOf(path).Give(f, mode) // regardless of the umask; if that fails, other users do without
+	return f, nil
 }
 
 // Subscription is a watched doorbell; the zero Subscription never reports anything.
@@ -131,12 +166,25 @@ type bell struct {
 func (b *bell) ring(path, name string) {
 	if now := time.Now(); now.Sub(b.opened) > reopenAfter {
 		b.close()
-		b.file, _ = os.OpenFile(filepath.Join(Folder(path), name), os.O_WRONLY, 0)
+		b.file = openBell(path, name)
 		b.opened = now
 	}
 	if b.file != nil {
 		_, _ = b.file.WriteAt([]byte{'\n'}, 0)
 	}
+}
+
+// openBell opens one of the files; nil where there is none.
+func openBell(path, name string) *os.File {
+	f, err := os.OpenFile(filepath.Join(Folder(path), name), os.O_WRONLY|ownerfile.NoWait, 0)
+	if err != nil {
+		return nil
+	}
+	if info, err := f.Stat(); err != nil || !ownerfile.Plain(info) {
+		_ = f.Close()
+		return nil
+	}
+	return f
 }
 
 func (b *bell) close() {

@@ -2,7 +2,6 @@ package writequeue
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -165,8 +164,8 @@ func openQueue(path string) *queueFiles {
 	mode := info.Mode().Perm() & 0o222
 	mode |= mode << 1
 	f := &queueFiles{
-		gate: openQueueFile(filepath.Join(doorbell.Folder(path), gateName), mode),
-		lock: openQueueFile(LockFile(path), mode),
+		gate: openQueueFile(path, gateName, mode),
+		lock: openQueueFile(path, lockName, mode),
 	}
 	if f.gate == nil || f.lock == nil {
 		f.close()
@@ -176,16 +175,10 @@ func openQueue(path string) *queueFiles {
 }
 
 // openQueueFile opens a file, and makes it if it is missing; nil where it cannot.
-func openQueueFile(name string, mode fs.FileMode) *os.File {
-	file, err := os.OpenFile(name, os.O_RDWR, 0)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return file
-	}
-	file, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) { // another process was first
-		file, _ = os.OpenFile(name, os.O_RDWR, 0)
-	} else if err == nil {
-		_ = os.Chmod(name, mode) // regardless of the umask; if that fails, other users do without the queue
+func openQueueFile(path, name string, mode fs.FileMode) *os.File {
+	file, err := doorbell.OpenFile(path, name, os.O_RDWR, mode)
+	if err != nil {
+		return nil
 	}
 	return file
 }

@@ -241,6 +241,10 @@ func discrepancy(v audit.Verified) error {
 		return slices.Contains([]string{audit.FindGuard, audit.FindDiffers, audit.FindMissing, audit.FindExtra,
 			audit.FindQueue}, f.Code)
 	}
+	if first.Code == logcheck.FindUnreadable {
+		return cli.WithHint(err, "the ledger itself is right; 'jobledger doctor' says whose the files are, and "+
+			"what to do")
+	}
 	if first.Code == logcheck.FindLog { // they come last
 		return cli.WithHint(err, "the ledger itself is right; see who may write the folder of the logs")
 	}

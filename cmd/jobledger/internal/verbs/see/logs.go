@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"math"
-	"os"
 
 	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
@@ -86,7 +86,7 @@ func (p *Verbs) logs(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	o.Path = attemptlog.File(folder, o.Job.ID, o.Attempt, o.Stderr)
+	o.Folder = folder
 	var checked logfile.Checked
 	if c.Bool("follow") && !left {
 		checked, err = o.Follow(c.Context, service.Store, p.printNew)
@@ -104,6 +104,9 @@ func (p *Verbs) logs(c *cli.Context) error {
 		return err
 	case checked.State == attemptlog.Differs:
 		return differs(o, checked)
+	case checked.Lacks > 0:
+		p.Message("these are %d of the %s that the command wrote: the worker could not keep the others, as on a "+
+			"full disk", checked.Size, render.Count(checked.Logged.Bytes, "byte"))
 	}
 	return nil
 }
@@ -111,7 +114,12 @@ func (p *Verbs) logs(c *cli.Context) error {
 // printOutput prints the file as it is.
 func (p *Verbs) printOutput(ctx context.Context, service *commands.Service, o logfile.Output) (
 	logfile.Checked, error) {
-	text, err := os.ReadFile(o.Path)
+	file, err := o.Open()
+	if err != nil {
+		return logfile.Checked{}, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(file)
 	if err != nil {
 		return logfile.Checked{}, err
 	}
@@ -127,12 +135,16 @@ func (p *Verbs) printOutput(ctx context.Context, service *commands.Service, o lo
 }
 
 // printNew prints what was written since, at once.
-func (p *Verbs) printNew(text []byte, skipped bool) error {
-	if skipped {
+func (p *Verbs) printNew(text []byte, skipped int64) error {
+	if skipped != 0 {
 		if err := p.Flush(); err != nil {
 			return err
 		}
-		p.Message("more than is kept: something is left out here")
+		if skipped == logfile.SomeSkipped {
+			p.Message("more than is kept: something is left out here")
+		} else {
+			p.Message("more than is kept: %s are left out here", render.Count(skipped, "byte"))
+		}
 	}
 	if err := p.PrintRaw(text); err != nil {
 		return err
@@ -145,7 +157,7 @@ func differs(o logfile.Output, checked logfile.Checked) error {
 	err := cli.Exitf(cli.ExitDiscrepancy,
 		"this is not the %s of attempt %d of job %s: the command wrote %s, and "+
 			"%s has %s that differ", o.Stream(), o.Attempt, o.Job.ID,
-		render.Count(checked.Logged.Bytes, "byte"), o.Path, render.Count(checked.Size, "byte"))
+		render.Count(checked.Logged.Bytes, "byte"), o.Path(), render.Count(checked.Size, "byte"))
 	return cli.WithHint(err,
 		"it was overwritten or cut off, or the disk was full; 'jobledger history %s --json' has "+
 			"the digest, 'jobledger verify --logs' checks all files", o.Job.ID)
@@ -188,7 +200,7 @@ func (p *Verbs) nothing(o logfile.Output) error {
 	err := cli.Exitf(cli.ExitNothing, "there is no %s of attempt %d of job %s", o.Stream(), o.Attempt, o.Job.ID)
 	if ledger.IsServerAddress(p.DB) {
 		err = cli.Exitf(cli.ExitNothing, "on this host, %s, there is no %s of attempt %d of job %s: no %s",
-			cli.Hostname("which has no name"), o.Stream(), o.Attempt, o.Job.ID, o.Path)
+			cli.Hostname("which has no name"), o.Stream(), o.Attempt, o.Job.ID, o.Path())
 		return cli.WithHint(err, "look on the host where it ran, as the worker's user: 'jobledger attempts --job "+
 			"%s' says which; or it wrote nothing, or ran with --no-capture", o.Job.ID)
 	}
@@ -208,7 +220,7 @@ func outputJSON(o logfile.Output, text []byte, state attemptlog.State) any {
 		TextBase64 *string     `json:"text_base64"` // instead of text where that is not UTF-8
 		ID         event.JobID `json:"id"`          // of the job, too
 		Check      string      `json:"check"`       // whole, cut, size_only, differs or unchecked
-	}{Job: o.Job.ID, ID: o.Job.ID, Attempt: o.Attempt, Stream: o.Stream(), Path: o.Path, Check: string(state)}
+	}{Job: o.Job.ID, ID: o.Job.ID, Attempt: o.Attempt, Stream: o.Stream(), Path: o.Path(), Check: string(state)}
 	out.Text, out.TextBase64 = wire.Text(text)
 	return out
 }

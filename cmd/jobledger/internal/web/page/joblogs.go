@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/cli"
@@ -56,7 +55,7 @@ func (p *Pages) jobLogs(j state.Job, claims []attempts.Attempt) (logs []logView,
 		a := claims[i]
 		for _, stderr := range []bool{true, false} {
 			logged := attemptlog.StreamOf(said[a.Attempt], stderr)
-			v, err := readLog(attemptlog.File(folder, j.ID, a.Attempt, stderr))
+			v, err := readLog(folder, j.ID, a.Attempt, stderr)
 			switch {
 			case errors.Is(err, fs.ErrNotExist) && logged.Bytes == 0:
 				continue
@@ -86,9 +85,9 @@ func (p *Pages) jobLogs(j state.Job, claims []attempts.Attempt) (logs []logView,
 	return logs, earlier, nil
 }
 
-// readLog reads the end of the file at path.
-func readLog(path string) (v logView, err error) {
-	file, err := os.Open(path) // #nosec G304 -- of the id of a job that exists
+// readLog reads the end of the file of one stream of an attempt.
+func readLog(folder string, job event.JobID, attempt int, stderr bool) (v logView, err error) {
+	file, err := attemptlog.Open(folder, job, attempt, stderr)
 	if err != nil {
 		return v, err
 	}

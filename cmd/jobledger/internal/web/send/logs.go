@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"math"
 	"net/http"
-	"os"
 	"strconv"
 
 	"jobledger/cmd/jobledger/internal/cli"
@@ -46,7 +45,7 @@ func (a *Sender) logs(w http.ResponseWriter, r *http.Request) error {
 	if follows {
 		return d.run(r, func(ctx context.Context, _ io.Writer) error { return d.follow(ctx, o, after) })
 	}
-	file, err := os.Open(o.Path)
+	file, err := o.Open()
 	if errors.Is(err, fs.ErrNotExist) {
 		return cli.Exitf(cli.ExitNothing, "this host has no %s of attempt %d of job %s", o.Stream(), o.Attempt,
 			o.Job.ID)
@@ -100,7 +99,7 @@ func (a *Sender) output(r *http.Request) (o logfile.Output, err error) {
 		return o, err
 	}
 	o.Stderr = stream == "err"
-	o.Path = attemptlog.File(folder, o.Job.ID, o.Attempt, o.Stderr)
+	o.Folder = folder
 	return o, nil
 }
 
@@ -109,7 +108,10 @@ func (d *download) follow(ctx context.Context, o logfile.Output, after int) erro
 	if err := d.Flush(); err != nil { // the client knows that it is being answered
 		return err
 	}
-	_, err := o.Follow(ctx, d.Store, func(text []byte, _ bool) error {
+	_, err := o.Follow(ctx, d.Store, func(text []byte, skipped int64) error {
+		if skipped > 0 {
+			text = append([]byte(attemptlog.CutMark(skipped)), text...)
+		}
 		skip := min(after, len(text))
 		if after -= skip; skip == len(text) {
 			return nil
