@@ -16,7 +16,7 @@ import (
 const (
 	adaUID, bobUID   = 61001, 61002
 	sharedGID        = 61000
-	asRoot           = 0
+	rootUID          = 0
 	folderOfTheGroup = 0o770 | os.ModeSetgid
 )
 
@@ -31,7 +31,7 @@ func (s site) commandAs(uid int, words ...string) *exec.Cmd {
 	cmd := exec.Command("sh", append([]string{"-c", `umask 007; exec "$0" "$@"`, program}, words...)...)
 	cmd.Dir = s.dir
 	cmd.Env = append(os.Environ(), "HOME=/", "JOBLEDGER_DB="+s.path("jobs.db"))
-	if uid != asRoot {
+	if uid != rootUID {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid),
 			Gid: uint32(uid), Groups: []uint32{sharedGID}}}
 	}
@@ -57,8 +57,8 @@ func shared(t *testing.T) site {
 // nothing to say. Once root is first, once last.
 func TestGroupSharesLedger(t *testing.T) {
 	t.Parallel()
-	for name, users := range map[string][]int{"root last": {adaUID, bobUID, asRoot},
-		"root first": {asRoot, bobUID, adaUID}, "the owner last": {bobUID, asRoot, adaUID}} {
+	for name, users := range map[string][]int{"root last": {adaUID, bobUID, rootUID},
+		"root first": {rootUID, bobUID, adaUID}, "the owner last": {bobUID, rootUID, adaUID}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := shared(t)
@@ -77,7 +77,7 @@ func TestGroupSharesLedger(t *testing.T) {
 				job[uid] = good(s.as(uid, "enqueue", "-q", "a", "x", "--max-attempts", "2"), "enqueue")
 				good(s.as(uid, "work", "-q", "a", "--drain", "--", "echo", "hello"), "work")
 			}
-			for _, reader := range []int{adaUID, bobUID, asRoot} {
+			for _, reader := range []int{adaUID, bobUID, rootUID} {
 				for _, writer := range users {
 					if got := good(s.as(reader, "logs", job[writer]), "logs"); got != "hello" {
 						t.Errorf("user %d of the log of %d: got %q", reader, writer, got)
@@ -93,7 +93,7 @@ func TestGroupSharesLedger(t *testing.T) {
 			w := s.start(s.commandAs(bobUID, "work", "-q", "b", "--", "echo", "again"))
 			last := good(s.as(adaUID, "enqueue", "-q", "b", "x"), "enqueue while a worker runs")
 			s.eventually("bob has done it", func() bool {
-				return strings.Contains(s.as(asRoot, "show", last, "--json").stdout, `"succeeded"`)
+				return strings.Contains(s.as(rootUID, "show", last, "--json").stdout, `"succeeded"`)
 			})
 			good(s.as(adaUID, "pause", "-q", "b"), "pause while a worker runs")
 			w.signal(syscall.SIGTERM)
@@ -119,7 +119,7 @@ func TestRootLeavesNothingOfItsOwn(t *testing.T) {
 	}
 	for _, words := range [][]string{{"status"}, {"enqueue", "-q", "a", "y"},
 		{"work", "-q", "a", "--once", "--", "echo", "x"}, {"sweep"}} {
-		if o := s.as(asRoot, words...); o.code != cli.ExitOK {
+		if o := s.as(rootUID, words...); o.code != cli.ExitOK {
 			t.Errorf("%s by root: exit code %d\n%s", words[0], o.code, o.stderr)
 		}
 	}
@@ -155,7 +155,7 @@ func TestGroupMemberCannotAimLogs(t *testing.T) {
 	link := s.path("jobs.db.logs/" + job + "/1.out")
 	s.ok(os.Symlink(secret, link))
 	s.ok(os.Lchown(link, bobUID, sharedGID))
-	if o := s.as(asRoot, "logs", job, "--attempt", "1"); strings.Contains(o.stdout, "precious") {
+	if o := s.as(rootUID, "logs", job, "--attempt", "1"); strings.Contains(o.stdout, "precious") {
 		t.Errorf("logs shows %q", o.stdout)
 	}
 	s.as(adaUID, "work", "-q", "a", "--drain", "--", "cat")
