@@ -67,6 +67,7 @@ type Removal struct {
 	event.Removed           // Hi, More and Reason are those of the last event; the rest is the sum of all
 	Pos           int64     // of the last event; 0: nothing has left
 	At            time.Time // of that event
+	Departed      Departed  // the jobs; the field Left is not used
 }
 
 // lastRemoved is found in the index rare_events; so is lastImported.
@@ -105,6 +106,7 @@ func (r *Removal) Add(b *event.Removed, pos int64, at time.Time) {
 	r.Bodies += b.Bodies
 	r.BodyBytes += b.BodyBytes
 	r.Keys += b.Keys
+	r.Departed.Add(b)
 }
 
 // Horizon returns the position up to which events may have left the ledger; 0: none has. Every event after it

@@ -146,7 +146,7 @@ func TestObjectsAreRepaired(t *testing.T) {
 	t.Parallel()
 	store, conn := ledgerOnServer(t)
 	derived := []string{"jobs", "queues", "limits", "group_heads", "group_rates", "presence", "keyframes",
-		"kinds", "states"}
+		"departed", "kinds", "states"}
 	for object, definition := range schema.PostgresObjects() {
 		kind, name, _ := strings.Cut(object, " ")
 		switch {

@@ -2,7 +2,12 @@ package event
 
 import (
 	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"strconv"
 	"strings"
+
+	"jobledger/ledger/jsonscan"
 )
 
 // ledgerIDBytes is how many bytes the id of a ledger has.
@@ -22,7 +27,17 @@ type Removed struct {
 	Kept      int64  // payloads and results of these jobs that stay, where erase reaches them
 	Erased    JobID  // in place of jobs that leave: one that had left; Bodies and BodyBytes are what was erased
 	Ledger    string // the id of the ledger, where its first event left; 32 digits in hex
+	Left      []Left // Jobs by queue, in the order of the names; none: an older program did not say
 }
+
+// Left is how many jobs of a queue left the ledger, by the state in which they ended.
+type Left struct {
+	Queue                        string
+	Succeeded, Failed, Cancelled int64
+}
+
+// Jobs returns how many jobs those are.
+func (l Left) Jobs() int64 { return l.Succeeded + l.Failed + l.Cancelled }
 
 // Kind returns KindRemoved.
 func (*Removed) Kind() Kind { return KindRemoved }
@@ -40,6 +55,58 @@ func (b *Removed) fields(f *fields) {
 	f.int64("kept", &b.Kept)
 	f.text("erased", (*string)(&b.Erased))
 	f.text("ledger", &b.Ledger)
+	f.left("left", &b.Left)
+}
+
+// left is [["mail",1,0,2],…]: a queue, and how many of its jobs had succeeded, failed and been cancelled.
+func (f *fields) left(key string, v *[]Left) {
+	raw, ok := f.member(key, len(*v) == 0)
+	switch {
+	case !ok:
+	case f.read:
+		left, err := readLeft(raw)
+		if err != nil {
+			f.fail(key, raw, "a list of queues with three numbers each")
+		}
+		*v = left
+	default:
+		f.out = append(f.out, '[')
+		for i, l := range *v {
+			if i > 0 {
+				f.out = append(f.out, ',')
+			}
+			f.out = appendText(append(f.out, '['), l.Queue, f.ascii)
+			for _, n := range []int64{l.Succeeded, l.Failed, l.Cancelled} {
+				f.out = strconv.AppendInt(append(f.out, ','), n, 10)
+			}
+			f.out = append(f.out, ']')
+		}
+		f.out = append(f.out, ']')
+	}
+}
+
+func readLeft(raw string) (left []Left, err error) {
+	var rows [][]json.RawMessage
+	if err := json.Unmarshal([]byte(raw), &rows); err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		if len(row) != 4 {
+			return nil, errors.New("not a queue with three numbers")
+		}
+		var l Left
+		l.Queue, err = jsonscan.Text(string(row[0]))
+		for i, n := range []*int64{&l.Succeeded, &l.Failed, &l.Cancelled} {
+			if err == nil {
+				*n, err = jsonscan.Int(string(row[1+i]))
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		left = append(left, l)
+	}
+	return left, nil
 }
 
 // removed checks the body of a removed event.
@@ -61,8 +128,28 @@ func (s *validator) removed(b *Removed) {
 	}
 	s.between("bytes", b.BodyBytes, 0, 1<<53)
 	s.between("keys", b.Keys, 0, b.Jobs)
+	if len(b.Left) > 0 {
+		s.left(b)
+	}
 	if id, err := hex.DecodeString(b.Ledger); b.Ledger != "" && (err != nil || len(id) != ledgerIDBytes ||
 		strings.ToLower(b.Ledger) != b.Ledger) {
 		s.fail("ledger", b.Ledger)
+	}
+}
+
+// left checks that the queues of b are in order, and that their jobs are all that left.
+func (s *validator) left(b *Removed) {
+	jobs, last := int64(0), ""
+	for _, l := range b.Left {
+		s.between("left", l.Succeeded, 0, b.Jobs)
+		s.between("left", l.Failed, 0, b.Jobs)
+		s.between("left", l.Cancelled, 0, b.Jobs)
+		if l.Queue <= last || l.Jobs() == 0 {
+			s.fail("left", l.Queue)
+		}
+		jobs, last = jobs+l.Jobs(), l.Queue
+	}
+	if jobs != b.Jobs {
+		s.fail("left", jobs)
 	}
 }

@@ -72,7 +72,8 @@ func sampleBodies() []event.Body {
 			Backoff: event.Backoff{Min: time.Second, Max: time.Hour, Factor: 2}, Reason: "the API is slow"},
 		&event.Replaced{PayloadSHA256: digest, PayloadBytes: 17},
 		&event.Removed{Hi: 1024, Jobs: 200, Events: 900, Bodies: 150, BodyBytes: 4096, Keys: 12, More: true,
-			Reason: "yearly", Kept: 30, Erased: sampleJob, Ledger: "5f2c00112233445566778899aabbccdd"},
+			Reason: "yearly", Kept: 30, Erased: sampleJob, Ledger: "5f2c00112233445566778899aabbccdd",
+			Left: []event.Left{{Queue: "mail", Succeeded: 120, Failed: 60, Cancelled: 11}, {Queue: "näß", Failed: 9}}},
 		&event.ArchivePolicy{OlderThan: 90 * 24 * time.Hour, KeepFailed: 365 * 24 * time.Hour, RemoveLogs: true,
 			Reason: "the disk", KeepBodies: true},
 	}

@@ -101,8 +101,8 @@ var Checks = [...]Check{
 		"wait, or has to, and those before it say otherwise", false},
 	{FindKey, "a job gets a key that is not for ever while another job has it, or one of a job that " +
 		"left", false},
-	{FindRemoved, "a `removed` of what was not archived, or a wrong count of what is left, or of the " +
-		"keys that were kept", false},
+	{FindRemoved, "a `removed` of what was not archived, or a wrong count of what is left, of the keys " +
+		"that were kept, or in the table `departed`", false},
 }
 
 // Verified is the result of Verify.

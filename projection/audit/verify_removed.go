@@ -80,6 +80,15 @@ func (v *verifier) left(ctx context.Context) error {
 			"there are %d payloads and results of jobs that left, and by what has left there should be %d", kept,
 			r.Kept)})
 	}
+	stored, err := projection.StoredDeparted(ctx, v.tx)
+	if err != nil {
+		return err
+	}
+	if !stored.Equal(r.Departed) {
+		v.find(Finding{Code: FindRemoved, Field: "departed", Detail: fmt.Sprintf("the table departed has %d jobs, "+
+			"and by what has left it should have %d, or they are in other queues and states", stored.Jobs(),
+			r.Departed.Jobs())})
+	}
 	if err := v.freedKeys(ctx); err != nil {
 		return err
 	}

@@ -3,6 +3,8 @@ package past
 import (
 	"context"
 	"encoding/hex"
+	"maps"
+	"slices"
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -106,4 +108,49 @@ func KeyOf(ctx context.Context, tx *ledger.Tx, queue, key string) (k Key, ok boo
 		err = rows.Err()
 	}
 	return k, ok, err
+}
+
+// FindKey returns the keys of jobs that have left the ledger which are key, in one of the queues; none: in
+// any.
+func FindKey(ctx context.Context, tx *ledger.Tx, queues []string, key string) (found []Key, err error) {
+	if len(queues) == 0 {
+		left, err := projection.HasLeft(ctx, tx)
+		if err != nil || left.Jobs() == 0 {
+			return nil, err
+		}
+		queues = slices.Sorted(maps.Keys(left.By))
+		if left.Unnamed > 0 { // in queues that the table does not name
+			if queues, err = queuesOf(ctx, tx, key); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, queue := range queues {
+		k, ok, err := KeyOf(ctx, tx, queue, key)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			found = append(found, k)
+		}
+	}
+	return found, nil
+}
+
+// queuesOf returns the queues in which jobs with key were. It reads all keys.
+func queuesOf(ctx context.Context, tx *ledger.Tx, key string) (queues []string, err error) {
+	rows, err := tx.Query(ctx, `SELECT n.name FROM past p JOIN names n ON n.n = p.queue WHERE p.key = ?
+ORDER BY 1`, key)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var queue string
+		if err := rows.Scan(&queue); err != nil {
+			return nil, err
+		}
+		queues = append(queues, queue)
+	}
+	return queues, rows.Err()
 }

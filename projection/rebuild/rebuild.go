@@ -37,13 +37,15 @@ type Report struct {
 	Groups       int64    // rows of group_heads that differed
 	Schedules    int64    // rows of schedules that differed
 	Dependencies int64    // jobs of which the table deps did not say what they wait for
+	Departed     bool     // the table departed was not what the removed events say
 	Frames       int64    // keyframes that were wrong and are removed; the next sweep adds what is due
 	Repaired     []string // schema objects that were missing or altered, such as "trigger events_no_update"
 }
 
 func repairSchema(ctx context.Context, tx *ledger.Tx) ([]string, error) {
 	return tx.RepairSchema(ctx, "write_lock", "jobs", "queues", "limits", "group_heads", "group_rates",
-		"presence", "keyframes", "timetable", "deps", "resolving", "kinds", "states")
+		"presence", "keyframes", "timetable", "deps", "resolving", "departed", "kinds",
+		"states")
 }
 
 // Plan is what a rebuild has to do, as one snapshot shows it. Making the plan takes long, and others write
@@ -202,6 +204,10 @@ func (r *Report) rows(ctx context.Context, tx *ledger.Tx, s *Plan) error {
 		return err
 	}
 	if err := r.limits(ctx, tx, s); err != nil {
+		return err
+	}
+	var err error
+	if r.Departed, err = projection.RepairDeparted(ctx, tx); err != nil {
 		return err
 	}
 	return r.groups(ctx, tx, s)

@@ -18,9 +18,10 @@ type QueueThen struct {
 	open map[int64]projection.Job // of all queues, see projection.OpenJobsAsOf
 }
 
-// QueuesAsOf returns what Queues would have returned at m, and the counts of now. It reads the events of the
-// jobs that had not ended at m, and counts from the keyframes before m and now; without these, from every row
-// of jobs.
+// QueuesAsOf returns what Queues would have returned at m, and the counts of now. Jobs that have left the
+// ledger since count at m, and not now. If some of the hour before m has left, the error is a
+// projection.ArchivedError. It reads the events of the jobs that had not ended at m, and counts from the
+// keyframes before m and now; without these, from every row of jobs.
 func QueuesAsOf(ctx context.Context, tx *ledger.Tx, m projection.Moment) ([]QueueThen, error) {
 	then := make(map[string]*Queue)
 	c, err := countJobs(ctx, tx, m)
@@ -30,6 +31,15 @@ func QueuesAsOf(ctx context.Context, tx *ledger.Tx, m projection.Moment) ([]Queu
 	for queue, ended := range c.ended {
 		for state, n := range ended {
 			statusOf(then, queue).Jobs[state] = n
+		}
+	}
+	left, err := projection.HasLeft(ctx, tx) // all of these had ended before m
+	if err != nil {
+		return nil, err
+	}
+	for queue, ended := range left.By {
+		for state, n := range ended {
+			statusOf(then, queue).Jobs[state] += n
 		}
 	}
 	var jobs map[int64]projection.Job
@@ -50,6 +60,9 @@ func QueuesAsOf(ctx context.Context, tx *ledger.Tx, m projection.Moment) ([]Queu
 		return nil, err
 	}
 	hourBefore, err := tx.PosAt(ctx, m.At.Add(-time.Hour))
+	if err == nil {
+		err = projection.AfterHorizon(ctx, tx, hourBefore)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -65,6 +78,19 @@ func QueuesAsOf(ctx context.Context, tx *ledger.Tx, m projection.Moment) ([]Queu
 		all = append(all, QueueThen{Queue: s, Now: c.now[s.Name], open: jobs})
 	}
 	return all, nil
+}
+
+// AbsentAsOf returns which jobs Queues does not count, or with past QueuesAsOf: there they are counted as of
+// the moment, unless it is not known in which queues they were.
+func AbsentAsOf(ctx context.Context, tx *ledger.Tx, past bool) (a projection.Absent, err error) {
+	if a, err = projection.AbsentOf(ctx, tx, nil, nil); err != nil || !past {
+		return a, err
+	}
+	left, err := projection.HasLeft(ctx, tx)
+	if a.Counted = left.Unnamed == 0; !a.Counted {
+		a.Jobs = left.Unnamed
+	}
+	return a, err
 }
 
 // AsOf returns what QueuesAsOf, with AddStrandedAsOf, and WorkersAsOf, without all, return for m. It reads
@@ -91,7 +117,8 @@ func AsOf(ctx context.Context, tx *ledger.Tx, m projection.Moment) (queues []Que
 			return nil, nil, err
 		}
 	}
-	return queues, slices.DeleteFunc(all, func(w Worker) bool { return w.forgotten(m.At) }), nil
+	workers = slices.DeleteFunc(all, func(w Worker) bool { return w.forgotten(m.At) })
+	return queues, workers, seenAfterHorizon(ctx, tx, workers)
 }
 
 // count adds a job.

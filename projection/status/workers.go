@@ -76,7 +76,26 @@ func WorkersAsOf(ctx context.Context, tx *ledger.Tx, m projection.Moment, all bo
 		held[i] = then[i].Job
 	}
 	sortByClaim(held)
-	return listWorkers(ctx, tx, held, m, all)
+	workers, err := listWorkers(ctx, tx, held, m, all)
+	if err == nil {
+		err = seenAfterHorizon(ctx, tx, workers)
+	}
+	return workers, err
+}
+
+// seenAfterHorizon returns a projection.ArchivedError if the last sign of life of one of workers, which has
+// not stopped, is so old that a later one may have left the ledger with the job that it was about.
+func seenAfterHorizon(ctx context.Context, tx *ledger.Tx, workers []Worker) error {
+	horizon, err := projection.HorizonTime(ctx, tx)
+	if err != nil || horizon.IsZero() {
+		return err
+	}
+	for _, w := range workers {
+		if w.State != Stopped && w.SeenAt.Before(horizon) {
+			return projection.AfterHorizon(ctx, tx, 0)
+		}
+	}
+	return nil
 }
 
 // forgotten reports whether w is one of all workers only: it stopped, or has long been silent, as of now.

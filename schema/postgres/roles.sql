@@ -63,5 +63,6 @@ GRANT UPDATE (salt) ON :"schema".past TO jobledger_worker; -- erasing, of what i
 GRANT jobledger_worker TO jobledger_archiver;
 GRANT DELETE ON :"schema".events, :"schema".jobs, :"schema".keyframes TO jobledger_archiver;
 GRANT INSERT ON :"schema".past TO jobledger_archiver;
+GRANT INSERT, UPDATE ON :"schema".departed TO jobledger_archiver;
 
 COMMIT;

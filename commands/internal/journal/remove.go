@@ -24,6 +24,7 @@ func Remove(ctx context.Context, tx *ledger.Tx, actor string, r past.Rules, ns [
 	for _, n := range ns {
 		ids = append(ids, jobs[n].ID)
 	}
+	left := past.Left(jobs, ns)
 	keys, err := past.KeepKeys(ctx, tx, jobs, ns)
 	if err != nil {
 		return nil, done, err
@@ -48,7 +49,10 @@ func Remove(ctx context.Context, tx *ledger.Tx, actor string, r past.Rules, ns [
 		return nil, done, err
 	}
 	done = event.Removed{Hi: max(r.Hi, horizon), Jobs: int64(len(ns)), Events: gone.Events, Bodies: gone.Bodies,
-		BodyBytes: gone.BodyBytes, Kept: gone.Kept, Keys: keys, More: more, Reason: reason}
+		BodyBytes: gone.BodyBytes, Kept: gone.Kept, Keys: keys, More: more, Reason: reason, Left: left}
+	if err := projection.Depart(ctx, tx, left); err != nil {
+		return nil, done, err
+	}
 	if _, after, err := tx.EventAt(ctx, 1); err != nil {
 		return nil, done, err
 	} else if !after {

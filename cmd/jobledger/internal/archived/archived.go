@@ -6,24 +6,33 @@ package archived
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/commands/archive"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/past"
 )
 
 // Flag is --archive: where the archive is.
 func Flag() cli.Flag {
 	return &cli.StringFlag{Name: "archive", Usage: "the folder of the archive's files: `DIR`",
 		EnvVars: []string{cli.ArchiveEnv}}
+}
+
+// Folder returns the folder of the archive of store: that of the flag --archive, or of the environment, also
+// within a server, whose questions have no flags; "": it is not known.
+func Folder(c *cli.Context, store *ledger.Store) string {
+	return cli.ArchiveFolder(cmp.Or(c.String("archive"), os.Getenv(cli.ArchiveEnv)), store)
 }
 
 // Every and Events are those of an [archive.Keeper]; zero is its default. Tests set them.
@@ -47,6 +56,7 @@ func Keeper(service *commands.Service, actor string) *archive.Keeper {
 // ledger.
 func With(p *cli.Program, v cli.Verb) cli.Verb {
 	v.Flags = append(v.Flags[:len(v.Flags):len(v.Flags)], Flag(),
+		&cli.BoolFlag{Name: "archived", Usage: "everything, also what is archived", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "live", Usage: "only what is in the ledger, not what is archived",
 			DisableDefaultText: true})
 	v.Exits = append(v.Exits[:len(v.Exits):len(v.Exits)], cli.ExitNothing, cli.ExitDiscrepancy)
@@ -56,6 +66,16 @@ func With(p *cli.Program, v cli.Verb) cli.Verb {
 			return run(c)
 		}
 		p.Live = c.Bool("live")
+		if p.Live && c.Bool("archived") {
+			return cli.Usagef("--live and --archived exclude each other")
+		}
+		if c.Bool("archived") {
+			if left, err := anyLeft(p, c.Context); err != nil {
+				return err
+			} else if left {
+				return onWholeCopy(p, c, projection.ErrArchived, run)
+			}
+		}
 		err := run(c)
 		if p.Live || !errors.Is(err, projection.ErrArchived) && !errors.Is(err, commands.ErrNoJob) {
 			return err
@@ -72,7 +92,7 @@ func onWholeCopy(p *cli.Program, c *cli.Context, err error, run func(*cli.Contex
 		return err
 	}
 	defer service.Store.Close()
-	dir := cli.ArchiveFolder(c.String("archive"), service.Store)
+	dir := Folder(c, service.Store)
 	if !errors.Is(err, projection.ErrArchived) {
 		if may, lookErr := mayBeArchived(c, service.Store, dir); lookErr != nil || !may {
 			return errors.Join(err, lookErr)
@@ -100,28 +120,130 @@ func onWholeCopy(p *cli.Program, c *cli.Context, err error, run func(*cli.Contex
 	return run(c)
 }
 
-// Job returns the number, the id, the queue, the state and the last attempt of the archived job that
-// has the id prefix, or whose id begins so; the error err, with which it was not found in the ledger, if
-// there is none or the archive is not known.
-func Job(ctx context.Context, service *commands.Service, prefix string, err error) (j projection.Job,
+// anyLeft reports whether anything has left the ledger.
+func anyLeft(p *cli.Program, ctx context.Context) (left bool, err error) {
+	err = p.Read(ctx, func(tx *ledger.Tx) error {
+		h, err := projection.Horizon(ctx, tx)
+		left = h > 0
+		return err
+	})
+	return left, err
+}
+
+// absentJSON is an [projection.Absent] for programs.
+type absentJSON struct {
+	Left struct {
+		Jobs    int64  `json:"jobs"`
+		Until   string `json:"until"`
+		Counted bool   `json:"counted"`
+	} `json:"left"`
+}
+
+// Note says on stderr how many jobs have left the ledger and are not in what was printed; what names these,
+// such as "are not listed". It says nothing where there are none, nor to a server, which says it itself.
+func Note(p *cli.Program, a projection.Absent, what string) error {
+	if a.Jobs == 0 || p.Opened != nil {
+		return nil
+	}
+	if !p.JSON {
+		return p.MessageAfter("%s %s left the ledger (to %s), and %s; --archived counts them too",
+			render.Count(a.Jobs, "job"), render.Plural(a.Jobs, "has", "have"), render.Time(p.Local(a.Until)), what)
+	}
+	var out absentJSON
+	out.Left.Jobs, out.Left.Until, out.Left.Counted = a.Jobs, render.JSONTime(a.Until), a.Counted
+	text, err := json.Marshal(out)
+	if err == nil {
+		err = p.Flush()
+	}
+	if err == nil {
+		_, err = fmt.Fprintf(p.Stderr, "%s\n", text)
+	}
+	return err
+}
+
+// Elsewhere returns a [projection.ArchivedError] if a job with this key, in one of the queues or in any, or
+// with one of these ids, or that begins so, has left the ledger: then the archive is to be asked too.
+func Elsewhere(ctx context.Context, store *ledger.Store, dir string, queues, keys, ids []string) error {
+	var horizon int64
+	found := false
+	err := store.Read(ctx, func(tx *ledger.Tx) (err error) {
+		if horizon, err = projection.Horizon(ctx, tx); err != nil || horizon == 0 {
+			return err
+		}
+		for _, key := range keys {
+			has, err := past.FindKey(ctx, tx, queues, key)
+			if err != nil {
+				return err
+			}
+			found = found || len(has) > 0
+		}
+		return nil
+	})
+	if err != nil || horizon == 0 {
+		return err
+	}
+	for _, id := range ids {
+		if found || dir == "" {
+			break
+		}
+		_, _, err := archive.History(ctx, store, dir, id)
+		found = !errors.Is(err, commands.ErrNoJob) // also where a file is missing: the copy says which
+	}
+	if found {
+		return &projection.ArchivedError{Pos: 1, Horizon: horizon}
+	}
+	return nil
+}
+
+// Job returns the archived job that ref names by its id, as the archive has it, or by its key; the error err,
+// with which it was not found in the ledger, if there is none or the archive is not known.
+func Job(ctx context.Context, service *commands.Service, ref jobref.Ref, err error) (j projection.Job,
 	_ error) {
 	dir := cli.ArchiveFolder(os.Getenv(cli.ArchiveEnv), service.Store)
-	if dir == "" || prefix == "" {
+	if dir == "" {
 		return j, err
 	}
-	events, _, archiveErr := archive.History(ctx, service.Store, dir, prefix)
+	id, idErr := ID(ctx, service.Store, ref)
+	if idErr != nil || id == "" {
+		return j, cmp.Or(idErr, err)
+	}
+	events, _, archiveErr := archive.History(ctx, service.Store, dir, id)
 	if errors.Is(archiveErr, commands.ErrNoJob) {
 		return j, err
 	}
 	for _, e := range events {
-		if b, ok := e.Body.(*event.Enqueued); ok {
-			j.ID, j.N, j.Queue = e.Job, e.Pos, b.Queue
+		if e.Worker.Name == j.Worker.Name && e.Attempt == j.Attempt && e.Kind() != event.KindClaimed {
+			e.Worker = j.Worker // an event of a claim names it only
 		}
-		if e.Kind().HasSeq() {
-			j.State, j.Attempt = e.To, max(j.Attempt, e.Attempt)
+		if archiveErr == nil {
+			j, archiveErr = projection.Evolve(j, e)
 		}
 	}
 	return j, archiveErr
+}
+
+// ID returns the id of the job that ref names, or the beginning of it, if that may have left the ledger:
+// where ref is a key, by the keys of the jobs that left. It is "" if ref names no job that left.
+func ID(ctx context.Context, store *ledger.Store, ref jobref.Ref) (id string, err error) {
+	if ref.Key == "" || ref.ID != "" {
+		return ref.ID, nil
+	}
+	var queues []string
+	if ref.Queue != "" {
+		queues = []string{ref.Queue}
+	}
+	err = store.Read(ctx, func(tx *ledger.Tx) error {
+		found, err := past.FindKey(ctx, tx, queues, ref.Key)
+		if err == nil && len(found) > 1 {
+			err = cli.WithHint(cli.Usagef("%q is a key in several queues, among them %s and %s", ref.Key,
+				found[0].Queue, found[1].Queue), "say which with --queue (-q)")
+		}
+		if err == nil && len(found) == 1 {
+			id = string(found[0].Job)
+		}
+		return err
+	})
+	return id, err
 }
 
 // copyPerSecond is how many events a second archive.Copy copies, about, as TestRemovalGivesSpaceBack

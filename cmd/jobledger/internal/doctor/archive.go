@@ -31,7 +31,7 @@ func (d *examination) archiveFiles(ctx context.Context, tx *ledger.Tx) error {
 	for _, f := range files {
 		switch {
 		case f.State == archive.Missing:
-			d.advise(CodeArchive, remedy, "the events %d to %d were archived in %s, which is not there", f.Lo+1, f.Hi,
+			d.problem(CodeArchive, remedy, "the events %d to %d were archived in %s, which is not there", f.Lo+1, f.Hi,
 				f.Path)
 		case f.State == archive.Damaged:
 			d.problem(CodeArchive, remedy, "%s is not what was archived: %s", f.Path, f.Detail)

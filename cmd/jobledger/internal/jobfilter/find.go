@@ -159,6 +159,28 @@ func AddFind(p *cli.Program, c *cli.Context, tx *ledger.Tx, f *projection.Filter
 	return nil
 }
 
+// Named returns the keys and ids that the flags --key and --find ask for, which may be those of jobs that
+// have left the ledger.
+func Named(c *cli.Context) (keys, ids []string) {
+	if key := c.String("key"); key != "" {
+		keys = append(keys, key)
+	}
+	terms, err := Terms(c.String("find"))
+	if err != nil {
+		return keys, nil // AddFind says so
+	}
+	for _, t := range terms {
+		switch {
+		case t.Not:
+		case t.Key == "key":
+			keys = append(keys, t.Value)
+		case t.Key == "id":
+			ids = append(ids, t.Value)
+		}
+	}
+	return keys, ids
+}
+
 // operand is the value of t as a [projection.Match] has it.
 func (t Term) operand() any {
 	switch t.Key {

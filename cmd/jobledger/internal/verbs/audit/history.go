@@ -89,7 +89,7 @@ func (p *Verbs) archivedHistory(c *cli.Context, id string, err error) ([]event.E
 		return nil, err
 	}
 	defer service.Store.Close()
-	dir := cli.ArchiveFolder(c.String("archive"), service.Store)
+	dir := archived.Folder(c, service.Store)
 	if dir == "" {
 		return nil, err
 	}

@@ -50,8 +50,9 @@ func (p *Verbs) Rebuild() cli.Verb {
 					Frames   int64    `json:"keyframes,omitempty"`
 					Limits   int64    `json:"limits,omitempty"`
 					Groups   int64    `json:"groups,omitempty"`
+					Departed bool     `json:"departed,omitempty"`
 				}{r.Jobs, r.Changed, r.Missing, r.Extra, r.Queues, append([]string{}, r.Repaired...), r.Frames,
-					r.Limits, r.Groups})
+					r.Limits, r.Groups, r.Departed})
 			}
 			for _, o := range r.Repaired {
 				if err := p.PrintLine(o + " repaired"); err != nil {
@@ -71,7 +72,12 @@ func (p *Verbs) Rebuild() cli.Verb {
 					return err
 				}
 			}
-			if r.Changed+r.Missing+r.Extra+r.Queues+r.Limits+r.Groups == 0 {
+			if r.Departed {
+				if err := p.PrintLine("the table departed is counted again"); err != nil {
+					return err
+				}
+			}
+			if r.Changed+r.Missing+r.Extra+r.Queues+r.Limits+r.Groups == 0 && !r.Departed {
 				return p.PrintLine(fmt.Sprintf("%s derived again; every row was right already",
 					render.Count(r.Jobs, "job")))
 			}

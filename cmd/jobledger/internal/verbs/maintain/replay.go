@@ -74,7 +74,9 @@ func (p *Verbs) replay(c *cli.Context) error {
 	defer service.Store.Close()
 	var to replayPoint
 	err = service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		to, err = pointOf(ctx, tx, w, p.Now())
+		if to, err = pointOf(ctx, tx, w, p.Now()); err == nil {
+			err = projection.AfterHorizon(ctx, tx, 0) // every event is copied
+		}
 		return err
 	})
 	if err != nil {

@@ -93,7 +93,7 @@ func (p *Verbs) erase(c *cli.Context) error {
 // there.
 func (p *Verbs) eraseArchived(c *cli.Context, service *commands.Service, id string, err error,
 	done func(_, after projection.Job)) error {
-	j, err := archived.Job(c.Context, service, id, err)
+	j, err := archived.Job(c.Context, service, jobref.Ref{ID: id}, err)
 	if err != nil {
 		return err
 	}

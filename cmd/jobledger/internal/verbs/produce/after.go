@@ -41,7 +41,7 @@ func readDependencies(c *cli.Context, service *commands.Service, e *commands.Enq
 			} else {
 				j, err := jobref.Ref{ID: ref}.Read(c.Context, service)
 				if errors.Is(err, commands.ErrNoJob) {
-					j, err = archived.Job(c.Context, service, ref, err)
+					j, err = archived.Job(c.Context, service, jobref.Ref{ID: ref}, err)
 				}
 				if d.Job = j.ID; err != nil {
 					return err

@@ -1,6 +1,7 @@
 package prove
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/evidence"
 	"jobledger/cmd/jobledger/internal/jobref"
@@ -58,9 +60,9 @@ func (p *Verbs) prove(c *cli.Context) error {
 		}
 		return err
 	})
-	if errors.Is(err, commands.ErrNoJob) && ref.ID != "" {
+	if errors.Is(err, commands.ErrNoJob) {
 		var positions []int64
-		if positions, err = p.archivedPositions(c, ref.ID, err); err == nil {
+		if positions, err = p.archivedPositions(c, ref, err); err == nil {
 			err = p.Read(c.Context, func(tx *ledger.Tx) (err error) {
 				proved, err = evidence.Prove(c.Context, tx, positions)
 				return err
@@ -105,7 +107,7 @@ func (p *Verbs) prove(c *cli.Context) error {
 
 // archivedPositions returns the positions of the events of a job that has left the ledger, as positionsOf
 // does; the error err, with which it was not found, if the archive has none either.
-func (p *Verbs) archivedPositions(c *cli.Context, id string, err error) (positions []int64, _ error) {
+func (p *Verbs) archivedPositions(c *cli.Context, ref jobref.Ref, err error) (positions []int64, _ error) {
 	service, openErr := p.Open(c.Context)
 	if openErr != nil {
 		return nil, err
@@ -114,6 +116,10 @@ func (p *Verbs) archivedPositions(c *cli.Context, id string, err error) (positio
 	dir := cli.ArchiveFolder(os.Getenv(cli.ArchiveEnv), service.Store)
 	if dir == "" {
 		return nil, err
+	}
+	id, idErr := archived.ID(c.Context, service.Store, ref)
+	if idErr != nil || id == "" {
+		return nil, cmp.Or(idErr, err)
 	}
 	events, _, archiveErr := archive.History(c.Context, service.Store, dir, id)
 	if errors.Is(archiveErr, commands.ErrNoJob) {

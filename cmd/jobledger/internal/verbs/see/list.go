@@ -2,6 +2,7 @@ package see
 
 import (
 	"cmp"
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/paging"
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -93,6 +95,37 @@ func (p *Verbs) list(c *cli.Context, f projection.Filter, limit int) error {
 	if err != nil {
 		return err
 	}
+	if err := p.elsewhere(c, service.Store, f); err != nil {
+		return err
+	}
+	var absent projection.Absent
+	err = service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
+		absent, err = projection.AbsentFrom(c.Context, tx, f)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = p.listFound(c, service, f, limit, asOf, then)
+	if errors.Is(err, projection.ErrArchived) { // it is listed from the archive
+		return err
+	}
+	return cmp.Or(err, archived.Note(p.Program, absent, "are not listed"))
+}
+
+// elsewhere returns an error that sends the question to the archive, if a job that is named by its key or id
+// has left the ledger.
+func (p *Verbs) elsewhere(c *cli.Context, store *ledger.Store, f projection.Filter) error {
+	keys, ids := jobfilter.Named(c)
+	if len(keys)+len(ids) == 0 {
+		return nil
+	}
+	return archived.Elsewhere(c.Context, store, archived.Folder(c, store), f.Queues, keys, ids)
+}
+
+// listFound prints the jobs that f selects, as of a moment or now.
+func (p *Verbs) listFound(c *cli.Context, service *commands.Service, f projection.Filter, limit int,
+	asOf *projection.Moment, then *cli.Program) error {
 	past := asOf != nil
 	t := layout.Jobs(past)
 	r := paging.Reader{Store: service.Store, Limit: limit}
@@ -130,6 +163,7 @@ func (p *Verbs) list(c *cli.Context, f projection.Filter, limit int) error {
 	if past && !p.JSON {
 		p.Message("%s", p.Moment(*asOf))
 	}
+	var err error
 	if !p.JSON {
 		err = p.PrintTable(t.Widened(c.Bool("wide")))
 	}

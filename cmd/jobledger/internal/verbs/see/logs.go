@@ -69,7 +69,7 @@ func (p *Verbs) logs(c *cli.Context) error {
 	o.Job, err = ref.Read(c.Context, service)
 	left := errors.Is(err, commands.ErrNoJob)
 	if left {
-		o.Job, err = archived.Job(c.Context, service, ref.ID, err)
+		o.Job, err = archived.Job(c.Context, service, ref, err)
 	}
 	if err != nil {
 		return err

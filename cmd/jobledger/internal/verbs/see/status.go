@@ -11,6 +11,7 @@ import (
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection"
 	"jobledger/projection/status"
 )
 
@@ -59,12 +60,32 @@ func (p *Verbs) Status() cli.Verb {
 }
 
 func (p *Verbs) status(c *cli.Context) error {
+	var absent projection.Absent
+	past, err := p.statusNowOrThen(c, &absent)
+	if err != nil {
+		return err
+	}
+	what := "are not counted"
+	switch {
+	case past && absent.Counted:
+		what = "are counted then, and not now"
+	case past:
+		what = "are not counted, then and now"
+	}
+	return archived.Note(p.Program, absent, what)
+}
+
+// statusNowOrThen prints the status, past if it is as of a moment, and says which jobs are not in it.
+func (p *Verbs) statusNowOrThen(c *cli.Context, absent *projection.Absent) (isPast bool, err error) {
 	var queues []status.Queue
 	var last event.Event
 	var past cli.Past
-	err := p.Read(c.Context, func(tx *ledger.Tx) error {
+	err = p.Read(c.Context, func(tx *ledger.Tx) error {
 		var err error
 		if past, err = p.PastFlag(c, tx); err != nil {
+			return err
+		}
+		if *absent, err = status.AbsentAsOf(c.Context, tx, past.Given); err != nil {
 			return err
 		}
 		if past.Given {
@@ -80,11 +101,11 @@ func (p *Verbs) status(c *cli.Context) error {
 	})
 	switch {
 	case err != nil || past.Given:
-		return err
+		return past.Given, err
 	case !p.JSON:
-		return p.printStatus(queues, last)
+		return false, p.printStatus(queues, last)
 	}
-	return cli.PrintJSONOf(p.Program, queues, func(q status.Queue) state.Queue {
+	return false, cli.PrintJSONOf(p.Program, queues, func(q status.Queue) state.Queue {
 		return state.NewQueue(q, p.Now())
 	})
 }

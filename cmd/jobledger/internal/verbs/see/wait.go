@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/await"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
@@ -62,24 +63,39 @@ func (p *Verbs) Wait() cli.Verb {
 				return p.waitForQueue(ctx, service, queue)
 			}
 			var waiting []event.JobID
+			var left []projection.Job // which have ended, and are archived
 			for _, ref := range refs {
 				j, err := ref.Read(c.Context, service)
-				if err != nil {
-					return err
+				gone := errors.Is(err, commands.ErrNoJob)
+				if gone {
+					j, err = archived.Job(c.Context, service, ref, err)
 				}
-				if !slices.Contains(waiting, j.ID) {
+				same := func(other projection.Job) bool { return other.ID == j.ID }
+				switch {
+				case err != nil:
+					return err
+				case gone && !slices.ContainsFunc(left, same):
+					left = append(left, j)
+				case !gone && !slices.Contains(waiting, j.ID):
 					waiting = append(waiting, j.ID)
 				}
 			}
-			return p.wait(ctx, service, waiting)
+			return p.wait(ctx, service, waiting, left)
 		},
 	})
 }
 
-func (p *Verbs) wait(ctx context.Context, service *commands.Service, waiting []event.JobID) error {
-	bar := p.StartProgress("waiting for "+render.Count(int64(len(waiting)), "job"), int64(len(waiting)))
+// wait waits for jobs, and counts those that have left.
+func (p *Verbs) wait(ctx context.Context, service *commands.Service, waiting []event.JobID,
+	left []projection.Job) error {
+	total := len(waiting) + len(left)
+	bar := p.StartProgress("waiting for "+render.Count(int64(total), "job"), int64(total))
 	defer bar.Done()
-	var unsuccessful []string
+	bar.Add(len(left))
+	unsuccessful := withoutSuccess(left)
+	if err := p.printEnded(left); err != nil {
+		return err
+	}
 	outage := &await.Outage{Say: p.Message}
 	open, err := await.Ends(ctx, service.Store, waiting, outage, func(ended []projection.Job) error {
 		bar.Add(len(ended))
@@ -93,7 +109,7 @@ func (p *Verbs) wait(ctx context.Context, service *commands.Service, waiting []e
 	case err != nil:
 		return err
 	}
-	return notSucceeded(unsuccessful, len(waiting))
+	return notSucceeded(unsuccessful, total)
 }
 
 // notEnded has the states of a job that has not ended.

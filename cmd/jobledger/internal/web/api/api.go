@@ -24,6 +24,7 @@ import (
 	"jobledger/commands/archive"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection"
 )
 
 // API answers programs. It is safe for concurrent use.
@@ -158,6 +159,8 @@ type Found struct {
 
 	ended *paging.Ended // the time of the search was over; nil: it was not
 	pos   int64         // the lines have everything up to this position: events after it follow without a gap
+
+	absent projection.Absent // the jobs that have left the ledger and are not in the lines
 }
 
 // Find runs the verb of res with query, and returns the lines of one page.
@@ -204,6 +207,9 @@ func (a *API) Find(r *http.Request, res Resource, query url.Values) (f Found, er
 	if limit > 0 && len(f.Lines) > limit {
 		f.Lines, more, f.ended = f.Lines[:limit], f.Lines[limit], nil
 	}
+	if f.absent, err = a.absent(r.Context(), res, query); err != nil {
+		return f, err
+	}
 	next, err := a.next(r.Context(), res, query, f, more)
 	if next != nil {
 		f.next = a.Door.Prefix.At(r.URL.Path + "?" + next.Encode())
@@ -247,6 +253,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, res Resource) error
 	h := w.Header()
 	h.Set("Jobledger-Pos", strconv.FormatInt(f.pos, 10))
 	h.Set("Cache-Control", "private, no-cache") // it may be kept, and is asked for again by its tag
+	setAbsent(h, f.absent)
 	if f.next != "" {
 		h.Set("Link", "<"+f.next+`>; rel="next"`)
 	}
@@ -264,7 +271,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, res Resource) error
 		h.Set("Content-Type", "application/x-ndjson")
 		return door.Send(w, bytes.Join(f.Lines, nil))
 	}
-	return sendItems(w, f.Lines, f.next, searchedOf(r.Context(), f.ended))
+	return sendItems(w, f.Lines, f.next, searchedOf(r.Context(), f.ended), absentOf(f.absent))
 }
 
 // ErrQuery means that the query of an address is none.
@@ -348,9 +355,9 @@ func searchedOf(ctx context.Context, ended *paging.Ended) *searched {
 	return s
 }
 
-// sendItems sends lines of JSON as an object with items, the address of the next page or null, and how far a
-// search came unless that is nil.
-func sendItems(w http.ResponseWriter, lines [][]byte, next string, far *searched) error {
+// sendItems sends lines of JSON as an object with items, the address of the next page or null, how far a
+// search came unless that is nil, and which jobs are not in it unless that is nil.
+func sendItems(w http.ResponseWriter, lines [][]byte, next string, far *searched, absent *absentJSON) error {
 	var body bytes.Buffer
 	body.WriteString(`{"items":[`)
 	for i, line := range lines {
@@ -375,6 +382,14 @@ func sendItems(w http.ResponseWriter, lines [][]byte, next string, far *searched
 			return err
 		}
 		body.WriteString(",\n\"searched\":")
+		body.Write(text)
+	}
+	if absent != nil {
+		text, err := json.Marshal(absent)
+		if err != nil {
+			return err
+		}
+		body.WriteString(",\n\"left\":")
 		body.Write(text)
 	}
 	body.WriteString("}\n")

@@ -50,6 +50,11 @@ func (a *API) sendWhole(w http.ResponseWriter, r *http.Request, res Resource, qu
 	if err != nil {
 		return err
 	}
+	absent, err := a.absent(r.Context(), res, query)
+	if err != nil {
+		return err
+	}
+	setAbsent(w.Header(), absent)
 	return a.SendLines(w, r, pos, func(ctx context.Context, out io.Writer) error {
 		err := a.Ask(ctx, &lineWriter{ctx: ctx, res: res, out: out}, words)
 		if err != nil && a.Nothing(err) {

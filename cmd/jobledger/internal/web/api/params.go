@@ -134,5 +134,5 @@ func sendLines[T, J any](w http.ResponseWriter, r *http.Request, pos int64, foun
 		return door.Send(w, text.Bytes())
 	}
 	split := bytes.SplitAfter(text.Bytes(), []byte("\n"))
-	return sendItems(w, split[:len(split)-1], next, nil)
+	return sendItems(w, split[:len(split)-1], next, nil, nil)
 }

@@ -2,6 +2,7 @@ package page
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/sqltext"
 	"jobledger/ledger"
+	"jobledger/projection"
 )
 
 // pageJobs is how many jobs a page shows, unless limit says another number.
@@ -26,6 +28,7 @@ type jobsView struct {
 	Count  string
 	Next   string // address of the next page; ""
 	Ended  string // how far the search came in its time, and Next goes on; "": to its end
+	Absent string // which jobs have left the ledger and are not in the list; ""
 	Filter url.Values
 	States []choice
 	Select []param // the filter, where an act on all that match is possible
@@ -89,6 +92,11 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 	if isEnded {
 		view.Ended = "Searched " + render.Newest(ended.Looked, ended.Jobs) + "."
 	}
+	absent, err := p.AbsentJobs(r.Context(), query)
+	if err != nil {
+		return err
+	}
+	view.Absent = absentText(absent)
 	next, err := p.NextJobs(r.Context(), query, first, ended)
 	if err != nil {
 		return err
@@ -154,4 +162,13 @@ func selectOf(query url.Values) (filter []param) {
 		return nil
 	}
 	return filter
+}
+
+// absentText says how many jobs have left the ledger and are not on a page; "" where none has.
+func absentText(a projection.Absent) string {
+	if a.Jobs == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s %s left the ledger for its archive and %s not in this list.",
+		render.Count(a.Jobs, "job"), render.Plural(a.Jobs, "has", "have"), render.Plural(a.Jobs, "is", "are"))
 }
