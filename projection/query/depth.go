@@ -62,6 +62,9 @@ func (q Depth) Read(ctx context.Context, tx *ledger.Tx) (rows []DepthRow, err er
 	if q.Moments != nil {
 		return q.byEvents(ctx, tx, fold)
 	}
+	if err := fold.addQueues(ctx, tx, q.From); err != nil {
+		return nil, err
+	}
 	return q.bySteps(ctx, tx, fold)
 }
 

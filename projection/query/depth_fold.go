@@ -12,6 +12,8 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/follow"
+	"jobledger/projection/internal/table"
+	"jobledger/projection/keyframe"
 )
 
 // depthFold counts the jobs that have not ended, transition by transition. Times are in microseconds.
@@ -59,6 +61,42 @@ func (f *depthFold) begin(ctx context.Context, tx *ledger.Tx, m projection.Momen
 		q.mark(event.Micros(m.At))
 	}
 	return err
+}
+
+// queuesBefore are the queues of the jobs that were enqueued up to a pos.
+const queuesBefore = `SELECT DISTINCT queue FROM jobs WHERE n <= ?`
+
+// addQueues adds the queues that had jobs at m, also where all of these have ended. A keyframe near m has them.
+func (f *depthFold) addQueues(ctx context.Context, tx *ledger.Tx, m projection.Moment) error {
+	if m.Pos == 0 || f.merged {
+		return nil
+	}
+	frame, err := keyframe.Near(ctx, tx, m.Pos)
+	if err != nil {
+		return err
+	}
+	var names []string
+	if frame != nil {
+		names = slices.Collect(maps.Keys(frame.Ended()))
+	} else {
+		numbers, err := table.Numbers(ctx, tx, queuesBefore, m.Pos)
+		if err != nil {
+			return err
+		}
+		for _, n := range numbers {
+			name, err := tx.NameOf(ctx, n)
+			if err != nil {
+				return err
+			}
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		if f.queue == "" || f.queue == name {
+			f.of(name)
+		}
+	}
+	return nil
 }
 
 // follow goes along the transitions of s. Before each one, fn is called with its time.
