@@ -191,7 +191,7 @@ func TestAttemptsOverHTTP(t *testing.T) {
 		strings.Count(now, "\n") < 2 || strings.Contains(now, `"outcome":null`) {
 		t.Errorf("the claims then\n%s\nand now\n%s", then, now)
 	}
-	for path, want := range map[string]int{"/attempts?outcome=lost": 400, "/attempts?at=pos:9&to=pos:8": 400,
+	for path, want := range map[string]int{"/attempts?outcome=lost": 400, "/attempts?at=pos:8&from=pos:9": 400,
 		"/attempts?queue=a+b": 400, "/attempts?limit=1001": 400, "/attempts?job=01KZZZZZZZZZZZZZZZZZZZZZZZ": 404,
 		"/jobs/01KZZZZZZZZZZZZZZZZZZZZZZZ/attempts": 404, "/jobs/-/attempts": 400, "/events/99999": 404,
 		"/events/0": 400, "/queues/nothing": 404, "/queues/a+b": 400, "/depth?px=1001": 400, "/depth?worker=w": 400,

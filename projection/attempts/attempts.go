@@ -24,15 +24,20 @@ type Attempt struct {
 	ClaimedAt     time.Time
 	LastHeartbeat time.Time  // zero: none came
 	EndedAt       time.Time  // zero: it has not ended
-	Outcome       event.Kind // of the event that ended it; 0: it has not ended
+	EndPos        int64      // of the event that ended it; 0: it has not ended
+	Outcome       event.Kind // its kind
 	ExitCode      *int       // nil: none
 	Signal        string
 }
+
+// Lasted is how long a claim that has ended lasted.
+func (a Attempt) Lasted() time.Duration { return a.EndedAt.Sub(a.ClaimedAt) }
 
 // Filter says which claims to list. The zero filter is none: To says up to when.
 type Filter struct {
 	From     projection.Moment // claims that had not ended at this moment; zero: from the beginning
 	To       projection.Moment // claims that had begun at this moment
+	At       projection.Moment // claims are as they were then: nothing later is known; zero: everything is
 	Job      int64             // the job's number; 0: all
 	Worker   string            // the name of a worker, or the boot of one process of it; "": all
 	Queue    string
@@ -184,7 +189,7 @@ func (l *attemptList) full() bool { return l.f.Limit > 0 && len(l.found) == l.f.
 func (l *attemptList) add(ctx context.Context, a Attempt) (err error) {
 	if l.f.Overlap {
 		if l.overlaps[a.N] == nil {
-			if l.overlaps[a.N], err = overlapping(ctx, l.tx, a.N); err != nil {
+			if l.overlaps[a.N], err = overlapping(ctx, l.tx, a.N, l.f.known()); err != nil {
 				return err
 			}
 		}
@@ -197,11 +202,12 @@ func (l *attemptList) add(ctx context.Context, a Attempt) (err error) {
 }
 
 // overlapping returns the attempts of job n that ran at the same time as another one. A refused write shows
-// that its owner was still at work: every claim that had begun since overlaps with it.
-func overlapping(ctx context.Context, tx *ledger.Tx, n int64) (map[int]bool, error) {
+// that its owner was still at work: every claim that had begun since overlaps with it. Only events up to
+// known count.
+func overlapping(ctx context.Context, tx *ledger.Tx, n, known int64) (map[int]bool, error) {
 	attempts := make(map[int]bool)
 	latest := 0
-	f := ledger.Filter{Job: n, Kinds: []event.Kind{event.KindClaimed, event.KindRefused}}
+	f := ledger.Filter{Job: n, Kinds: []event.Kind{event.KindClaimed, event.KindRefused}, Until: known}
 	for e, err := range tx.Events(ctx, f) {
 		if err != nil {
 			return nil, err

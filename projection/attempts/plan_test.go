@@ -17,7 +17,7 @@ func TestAttemptsPlans(t *testing.T) {
 	}
 	query, _ := Filter{Overlap: true, Worker: "w"}.begunAfterFrom(0, 9)
 	ledgertest.WantPlan(t, s, query+` ORDER BY c.pos LIMIT 512`,
-		"events USING INDEX rare_events (kind=? AND rowid>?)",
+		"events USING INDEX rare_events (kind=? AND rowid>? AND rowid<?)",
 		"c USING INDEX sqlite_autoindex_events_1 (job=?")
 	ledgertest.WantPlan(t, s, gapsBetween, "e USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
 		"p USING INDEX sqlite_autoindex_events_1 (job=? AND seq=?)")

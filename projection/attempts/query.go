@@ -4,25 +4,43 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"math"
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection"
 	"jobledger/projection/internal/table"
 )
 
 // attemptColumns reads the claim c, the enqueued event q of its job and the event z that ended it, if any.
 // The end is the first event of the job after the claim that is no heartbeat and no takeover, and the event
-// before it is the last sign of life.
+// before it is the last sign of life. claims has the arguments.
 const attemptColumns = `SELECT c.pos, c.job, q.ulid, c.attempt, q.data ->> 'queue', c.worker, c.at,
-    z.at, z.kind, CAST(z.data ->> 'exit_code' AS BIGINT), z.data ->> 'signal',
+    z.pos, z.at, z.kind, CAST(z.data ->> 'exit_code' AS BIGINT), z.data ->> 'signal',
     (SELECT CASE WHEN h.kind IN (3, 30) THEN h.at END FROM events h
-     WHERE h.job = c.job AND h.seq < coalesce(z.seq, 9223372036854775807) ORDER BY h.seq DESC LIMIT 1)
+     WHERE h.job = c.job AND h.seq < coalesce(z.seq, 9223372036854775807) AND h.pos <= ?
+     ORDER BY h.seq DESC LIMIT 1)
 FROM `
 
 const attemptEnd = ` JOIN events q ON q.pos = c.job LEFT JOIN events z ON z.pos =
     (SELECT x.pos FROM events x WHERE x.job = c.job AND x.seq > c.seq AND x.kind NOT IN (3, 30)
-     ORDER BY x.seq LIMIT 1)
+     AND x.pos <= ? ORDER BY x.seq LIMIT 1)
 WHERE c.kind = 2 AND c.pos > ? AND c.pos <= ?`
+
+// claims returns the beginning of a query for claims after a pos, up to another, and its arguments. from
+// leads to the claims, and has fromArgs. Nothing is read of events after the pos known.
+func claims(from string, fromArgs []any, known, after, until int64) (query string, args []any) {
+	args = append(append([]any{known}, fromArgs...), known, after, until)
+	return attemptColumns + from + attemptEnd, args
+}
+
+// known returns the pos after which nothing is known.
+func (f Filter) known() int64 {
+	if f.At == (projection.Moment{}) {
+		return math.MaxInt64
+	}
+	return f.At.Pos
+}
 
 // byWorker reads the index on the claims of a worker. The at of the bounds limits the index, their pos is
 // exact.
@@ -35,7 +53,7 @@ const ofWorker = ` AND +c.worker IN (SELECT n FROM workers WHERE worker = ? OR b
 
 // refusedJobs are the jobs with a refused write after a pos. Only their claims overlap, and only with claims
 // before that write. It reads the index rare_events.
-const refusedJobs = `(SELECT DISTINCT job FROM events WHERE kind = 11 AND kind > 5 AND pos > ?) r
+const refusedJobs = `(SELECT DISTINCT job FROM events WHERE kind = 11 AND kind > 5 AND pos > ? AND pos <= ?) r
     CROSS JOIN events c ON c.job = r.job`
 
 // heldAtFrom selects the claims that began in a range of pos, up to From at most, and had not ended at From.
@@ -49,25 +67,27 @@ func (f Filter) heldAtFrom(after, until int64) (query string, args []any) {
 		from = `(SELECT n, finished_at FROM jobs WHERE n <= ?) j CROSS JOIN events c ON c.job = j.n`
 		args = append(args, until)
 	}
-	query = attemptColumns + from + attemptEnd + ` AND (j.finished_at IS NULL OR j.finished_at >= ?)
-    AND (z.pos IS NULL OR z.pos > ?)`
+	query, args = claims(from, args, f.known(), after, until)
+	query += ` AND (j.finished_at IS NULL OR j.finished_at >= ?) AND (z.pos IS NULL OR z.pos > ?)`
 	terms, more := f.terms(byWorker, after, until)
-	return query + terms, append(append(args, after, until, f.From.FinishedBefore(), f.From.Pos), more...)
+	return query + terms, append(append(args, f.From.FinishedBefore(), f.From.Pos), more...)
 }
 
 // heldBy selects the claims of these jobs that began up to From and had not ended at From.
 func (f Filter) heldBy(jobs []any) (query string, args []any) {
-	query = attemptColumns + `events c` + attemptEnd + ` AND (z.pos IS NULL OR z.pos > ?)
-    AND c.seq > 0 AND c.job IN (` + table.Placeholders(len(jobs)) + `)`
+	query, args = claims(`events c`, nil, f.known(), f.After, f.From.Pos)
+	query += ` AND (z.pos IS NULL OR z.pos > ?) AND c.seq > 0 AND c.job IN (` +
+		table.Placeholders(len(jobs)) + `)`
 	terms, more := f.terms(ofWorker)
-	return query + terms, append(append([]any{f.After, f.From.Pos, f.From.Pos}, jobs...), more...)
+	return query + terms, append(append(append(args, f.From.Pos), jobs...), more...)
 }
 
 // begunAfterFrom selects the claims that began in a range of pos after From.
 func (f Filter) begunAfterFrom(after, until int64) (query string, args []any) {
 	from, args, _ := f.index(after)
+	query, args = claims(from, args, f.known(), after, until)
 	terms, more := f.terms(byWorker, after, until)
-	return attemptColumns + from + attemptEnd + terms, append(append(args, after, until), more...)
+	return query + terms, append(args, more...)
 }
 
 // index returns the FROM clause that leads to the claims after a pos, its arguments, and whether it uses an
@@ -77,10 +97,10 @@ func (f Filter) index(after int64) (from string, args []any, indexed bool) {
 	case f.Job != 0:
 		return `events c`, nil, true
 	case f.Overlap:
-		return refusedJobs, []any{after}, true
+		return refusedJobs, []any{after, f.known()}, true
 	case f.Worker != "":
 		return `events c INDEXED BY claims`, nil, true
-	case len(f.Outcomes) == 1 && f.Outcomes[0] == 0: // live claims only
+	case len(f.Outcomes) == 1 && f.Outcomes[0] == 0 && f.At == (projection.Moment{}): // live claims only
 		from = `(SELECT n FROM jobs WHERE lease_expires_at > 0) o CROSS JOIN events c ON c.job = o.n`
 		return from, nil, true
 	}
@@ -112,7 +132,8 @@ func (f Filter) terms(worker string, bounds ...any) (query string, args []any) {
 		}
 	}
 	if f.Overlap {
-		add(` AND EXISTS (SELECT 1 FROM events r WHERE r.job = c.job AND r.seq IS NULL AND r.kind = 11)`)
+		add(` AND EXISTS (SELECT 1 FROM events r WHERE r.job = c.job AND r.seq IS NULL AND r.kind = 11
+    AND r.pos <= ?)`, f.known())
 	}
 	return query, args
 }
@@ -127,10 +148,10 @@ func scanAttempts(ctx context.Context, tx *ledger.Tx, query string, args ...any)
 	for rows.Next() {
 		var a Attempt
 		var worker, claimed int64
-		var ended, kind, code, beat sql.NullInt64
+		var end, ended, kind, code, beat sql.NullInt64
 		var signal sql.NullString
 		err := rows.Scan(&a.Pos, &a.N, &a.Job, &a.Attempt, &a.Queue, &worker, &claimed,
-			&ended, &kind, &code, &signal, &beat)
+			&end, &ended, &kind, &code, &signal, &beat)
 		if err != nil {
 			return nil, err
 		}
@@ -138,7 +159,7 @@ func scanAttempts(ctx context.Context, tx *ledger.Tx, query string, args ...any)
 			return nil, fmt.Errorf("event %d: %w", a.Pos, err)
 		}
 		a.ClaimedAt, a.LastHeartbeat = event.FromMicros(claimed), event.FromMicros(beat.Int64)
-		a.EndedAt = event.FromMicros(ended.Int64)
+		a.EndPos, a.EndedAt = end.Int64, event.FromMicros(ended.Int64)
 		a.Outcome, a.Signal = event.Kind(kind.Int64), signal.String
 		if code.Valid {
 			exit := int(code.Int64)

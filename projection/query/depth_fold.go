@@ -66,7 +66,8 @@ func (f *depthFold) begin(ctx context.Context, tx *ledger.Tx, m projection.Momen
 // queuesBefore are the queues of the jobs that were enqueued up to a pos.
 const queuesBefore = `SELECT DISTINCT queue FROM jobs WHERE n <= ?`
 
-// addQueues adds the queues that had jobs at m, also where all of these have ended. A keyframe near m has them.
+// addQueues adds the queues that had jobs at m, also where all of these have ended. A keyframe near m has
+// them.
 func (f *depthFold) addQueues(ctx context.Context, tx *ledger.Tx, m projection.Moment) error {
 	if m.Pos == 0 || f.merged {
 		return nil

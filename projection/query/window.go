@@ -58,11 +58,13 @@ type Span struct {
 	Worker string // only the worker with this name, or the process with this boot; "": all
 }
 
-// Check returns an [*InputError] if From is later than To. A time and a position are not compared.
+// Check returns an [*InputError] if From is later than To or At. A time and a position are not compared.
 func (w Window) Check() error {
-	if f, t := w.From, w.To; f != nil && t != nil && f.ByPos == t.ByPos &&
-		(f.ByPos && f.Pos > t.Pos || !f.ByPos && f.Time.After(t.Time)) {
-		return badInput("from", "later than the end of the window")
+	for _, end := range []*When{w.To, w.At} {
+		if f := w.From; f != nil && end != nil && f.ByPos == end.ByPos &&
+			(f.ByPos && f.Pos > end.Pos || !f.ByPos && f.Time.After(end.Time)) {
+			return badInput("from", "later than the end of the window")
+		}
 	}
 	return nil
 }

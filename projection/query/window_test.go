@@ -43,6 +43,7 @@ func TestWindowRefuses(t *testing.T) {
 		"the wrong order":    {w: query.Window{From: at(3), To: at(1)}, field: "from", reason: wrong},
 		"the wrong events": {w: query.Window{From: query.AtPos(4), To: query.AtPos(3)}, field: "from",
 			reason: wrong},
+		"after the past":     {w: query.Window{From: at(3), At: at(1)}, field: "from", reason: wrong},
 		"a future end":       {w: query.Window{To: at(600)}, field: "to", reason: future},
 		"a future beginning": {w: query.Window{From: at(600)}, field: "from", reason: future},
 		"a future moment":    {w: query.Window{At: at(600)}, field: "at", reason: future},

@@ -16,7 +16,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
-	"jobledger/projection/attempts"
+	"jobledger/projection/query"
 )
 
 // How much one snapshot gives.
@@ -61,12 +61,12 @@ func (r *Reader) Events(ctx context.Context, f *ledger.Filter) iter.Seq2[event.E
 	}, func(e event.Event) { f.After = e.Pos })
 }
 
-// Attempts yields the claims that f selects.
-func (r *Reader) Attempts(ctx context.Context, f attempts.Filter) iter.Seq2[attempts.Attempt, error] {
-	return each(ctx, r, attemptPage, func(tx *ledger.Tx, limit int) ([]attempts.Attempt, error) {
-		f.Limit = limit
-		return attempts.List(ctx, tx, f)
-	}, func(a attempts.Attempt) { f.After = a.Pos })
+// Attempts yields the claims that q asks for.
+func (r *Reader) Attempts(ctx context.Context, q query.Attempts) iter.Seq2[query.Attempt, error] {
+	return each(ctx, r, attemptPage, func(tx *ledger.Tx, limit int) ([]query.Attempt, error) {
+		q.Limit = limit
+		return q.Read(ctx, tx)
+	}, func(a query.Attempt) { q.After = a.Pos })
 }
 
 // Job is a job of a list.
@@ -164,10 +164,10 @@ func BeforeLastEvents(ctx context.Context, tx *ledger.Tx, f ledger.Filter, n int
 	return after, nil
 }
 
-// BeforeLastAttempts returns the pos before the last n claims that f selects.
-func BeforeLastAttempts(ctx context.Context, tx *ledger.Tx, f attempts.Filter, n int) (int64, error) {
-	f.Limit, f.Last = n, true
-	last, err := attempts.List(ctx, tx, f)
+// BeforeLastAttempts returns the pos before the last n claims that q asks for.
+func BeforeLastAttempts(ctx context.Context, tx *ledger.Tx, q query.Attempts, n int) (int64, error) {
+	q.Limit, q.Last = n, true
+	last, err := q.Read(ctx, tx)
 	if err != nil || len(last) == 0 {
 		return 0, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection/query"
 )
 
 // Failure is how often attempts ended with an error code, or were taken from a worker for a reason.
@@ -64,28 +65,16 @@ func (a LongAttempt) Fields() []Field {
 		{"worker", a.Worker.Name}, {"claimed_at", a.Claimed}, {"lasted", a.Lasted}, {"outcome", a.Outcome.String()}}
 }
 
-const longestEnded = `SELECT q.ulid, e.attempt, q.data ->> 'queue', coalesce(c.worker, 0), c.at, e.at - c.at,
-    e.kind
-FROM events e CROSS JOIN events q CROSS JOIN events c
-WHERE q.pos = e.job AND c.job = e.job AND c.seq < e.seq AND c.seq > 0 AND c.kind = 2
-    AND c.attempt = e.attempt AND e.kind IN (4, 5, 6, 7, 8) AND e.attempt > 0 AND e.pos > ? AND e.pos <= ?`
-
 // Longest returns the attempts that ended within s and lasted longest, at most s.Limit.
 func Longest(ctx context.Context, tx *ledger.Tx, s Window) (all []LongAttempt, err error) {
-	terms, args := s.among()
-	terms = strings.ReplaceAll(terms, "e.worker", "c.worker") // the event cancelled is no worker's
-	args = append(append([]any{s.After, s.Until}, args...), cmp.Or(s.Limit, 10))
-	err = each(ctx, tx, func(r *ledger.Rows) error {
-		var a LongAttempt
-		var worker, claimed, lasted, kind int64
-		if err := r.Scan(&a.Job, &a.Attempt, &a.Queue, &worker, &claimed, &lasted, &kind); err != nil {
-			return err
-		}
-		a.Claimed, a.Lasted = event.FromMicros(claimed), time.Duration(lasted)*time.Microsecond
-		a.Outcome = event.Kind(kind)
-		a.Worker, err = tx.WorkerOf(ctx, worker)
-		all = append(all, a)
-		return err
-	}, longestEnded+terms+` ORDER BY 6 DESC, 1 LIMIT ?`, args...)
+	span, err := s.span(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	span.Worker = s.Worker
+	found, err := query.Longest{Span: span, Limit: cmp.Or(s.Limit, 10)}.Read(ctx, tx)
+	for _, a := range found {
+		all = append(all, LongAttempt{a.Job, a.Attempt, a.Queue, a.Worker, a.ClaimedAt, a.Lasted(), a.Outcome})
+	}
 	return all, err
 }

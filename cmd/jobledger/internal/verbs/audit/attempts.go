@@ -2,8 +2,6 @@ package audit
 
 import (
 	"math"
-	"slices"
-	"strings"
 
 	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
@@ -12,13 +10,8 @@ import (
 	"jobledger/cmd/jobledger/internal/paging"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
-	"jobledger/ledger/event"
-	"jobledger/projection"
-	"jobledger/projection/attempts"
+	"jobledger/projection/query"
 )
-
-// outcomes are what --outcome takes: how a claim ended, or that it has not.
-var outcomes = []string{"succeeded", "failed", "released", "reclaimed", "cancelled", "open"}
 
 // Attempts lists claims: who worked on what, from when to when.
 func (p *Verbs) Attempts() cli.Verb {
@@ -27,8 +20,9 @@ func (p *Verbs) Attempts() cli.Verb {
 		About: "A line for each claim, the oldest first. --from and --to select the claims that were live at " +
 			"some time in between, ends included: one that began before and one that has not ended are among them. " +
 			"--overlap selects the claims of jobs that two owners worked on at once: the one whose write was " +
-			"refused when the job had been claimed again, and those that had begun by then. With --json, outcome " +
-			"and ended_at of a claim that has not ended are null.",
+			"refused when the job had been claimed again, and those that had begun by then. With --as-of nothing " +
+			"is known of what came after that moment: neither that a claim ended nor that its worker lived. With " +
+			"--json, outcome and ended_at of a claim that has not ended are null.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "worker", Usage: "only of the worker with this `NAME` or boot"},
 			&cli.StringFlag{Name: "from", Usage: "only those live at or after `TIME`"},
@@ -37,6 +31,7 @@ func (p *Verbs) Attempts() cli.Verb {
 			&cli.StringFlag{Name: "queue", Aliases: []string{"q"}, Usage: "only of jobs of this `QUEUE`"},
 			cli.ListFlag("outcome", "only those that ended as `O`: succeeded, failed, released, reclaimed, "+
 				"cancelled; or open"),
+			&cli.StringFlag{Name: "as-of", Usage: "as they were at `TIME`: one that ended later is open"},
 			cli.WideFlag(),
 			&cli.BoolFlag{Name: "overlap", Usage: "only those that ran at the same time as another of the same job"},
 			cli.WholeFlag("limit", "the first `N` of them", 0, 1, math.MaxInt, "all"),
@@ -49,7 +44,7 @@ func (p *Verbs) Attempts() cli.Verb {
 			{"jobledger attempts --overlap --from -1d --json", "jobs that two workers had at once"},
 		},
 		Exits:    []int{cli.ExitNothing, cli.ExitNoJob},
-		Complete: map[string][]string{"outcome": outcomes},
+		Complete: map[string][]string{"outcome": query.Outcomes},
 		Run:      p.attempts,
 	})
 }
@@ -60,14 +55,11 @@ func (p *Verbs) attempts(c *cli.Context) error {
 		return err
 	}
 	defer service.Store.Close()
-	var f attempts.Filter
-	then := p.Program
+	var q query.Attempts
+	var then *cli.Program
 	err = service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
-		if f, err = p.attemptFilter(c, tx); err == nil && c.IsSet("last") {
-			f.After, err = paging.BeforeLastAttempts(c.Context, tx, f, c.Int("last"))
-		}
-		if err == nil {
-			then, err = p.AtCopy(c, tx)
+		if q, then, err = p.attemptsQuery(c, tx); err == nil && c.IsSet("last") {
+			q.After, err = paging.BeforeLastAttempts(c.Context, tx, q, c.Int("last"))
 		}
 		return err
 	})
@@ -76,7 +68,7 @@ func (p *Verbs) attempts(c *cli.Context) error {
 	}
 	t := layout.Attempts()
 	r := paging.Reader{Store: service.Store, Limit: c.Int("limit")}
-	for a, err := range r.Attempts(c.Context, f) {
+	for a, err := range r.Attempts(c.Context, q) {
 		if err == nil && p.JSON {
 			err = p.PrintJSON(layout.NewAttemptJSON(a))
 		}
@@ -99,46 +91,33 @@ func (p *Verbs) attempts(c *cli.Context) error {
 	return err
 }
 
-func (p *Verbs) attemptFilter(c *cli.Context, tx *ledger.Tx) (f attempts.Filter, err error) {
-	from, to, err := p.FromTo(c)
-	if err != nil {
-		return f, err
+// attemptsQuery reads the flags. then is p by whose clock the claims are shown.
+func (p *Verbs) attemptsQuery(c *cli.Context, tx *ledger.Tx) (q query.Attempts, then *cli.Program,
+	err error) {
+	w := query.Window{Archived: c.IsSet("job")} // a job that is there is there as a whole
+	if w.From, w.To, err = p.FromTo(c); err != nil {
+		return q, nil, err
 	}
-	f = attempts.Filter{Worker: c.String("worker"), Queue: c.String("queue"),
-		Overlap: c.Bool("overlap")}
-	for _, word := range c.StringSlice("outcome") {
-		if !slices.Contains(outcomes, word) {
-			return f, cli.WithHint(cli.Usagef("--outcome: there is no outcome %q", word), "the outcomes are %s",
-				strings.Join(outcomes, ", "))
-		}
-		kind, _ := event.ParseKind(word) // 0 for open
-		f.Outcomes = append(f.Outcomes, kind)
+	if at, given, err := p.WhenFlag(c, "as-of"); err != nil {
+		return q, nil, err
+	} else if given {
+		w.At = &at
+	}
+	if q.Span, err = w.Resolve(c.Context, tx, p.Now()); err != nil {
+		return q, nil, err
+	}
+	q.Worker, q.Queue, q.Overlap = c.String("worker"), c.String("queue"), c.Bool("overlap")
+	if q.Outcomes, err = query.ParseOutcomes(c.StringSlice("outcome")); err != nil {
+		return q, nil, err
 	}
 	if c.IsSet("job") {
-		if f.Job, err = (jobref.Ref{ID: c.String("job")}).Number(c.Context, tx); err != nil {
-			return f, err
+		if q.Job, err = (jobref.Ref{ID: c.String("job")}).Number(c.Context, tx); err != nil {
+			return q, nil, err
 		}
 	}
-	if from == nil && f.Job == 0 {
-		if err := projection.AfterHorizon(c.Context, tx, 0); err != nil {
-			return f, err
-		}
+	if w.At != nil {
+		return q, p.At(q.At), nil
 	}
-	if from != nil { // what ended at this very moment was live at it
-		if from.ByPos {
-			f.From, err = projection.AtPos(c.Context, tx, max(from.Pos-1, 0))
-		} else {
-			f.From, err = projection.AtTime(c.Context, tx, from.Time.Add(-1))
-		}
-	}
-	switch {
-	case err != nil:
-	case to == nil:
-		f.To, err = projection.AtPos(c.Context, tx, math.MaxInt64)
-	case to.ByPos:
-		f.To, err = projection.AtPos(c.Context, tx, to.Pos)
-	default:
-		f.To, err = projection.AtTime(c.Context, tx, to.Time)
-	}
-	return f, err
+	then, err = p.AtCopy(c, tx)
+	return q, then, err
 }

@@ -7,7 +7,7 @@ import (
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/ledger"
 	"jobledger/projection"
-	"jobledger/projection/attempts"
+	"jobledger/projection/query"
 )
 
 // Owner answers "who had this job when it happened".
@@ -43,7 +43,7 @@ func (p *Verbs) Owner() cli.Verb {
 				if o.Job, err = projection.IDOf(c.Context, tx, n); err != nil {
 					return err
 				}
-				o.State, o.Claim, err = attempts.OwnerAt(c.Context, tx, n, o.At)
+				o.State, o.Claim, err = query.Owner{Job: n, At: o.At}.Read(c.Context, tx)
 				return err
 			})
 			if err != nil {

@@ -116,6 +116,9 @@ func (a *API) Span(ctx context.Context, tx *ledger.Tx, query url.Values) (s hist
 	if at := query.Get("at"); err == nil && at != "" && query.Get("to") != "" {
 		s, err = a.before(ctx, tx, s, at)
 	}
+	if at := query.Get("at"); err == nil && at != "" {
+		s.At, err = a.Moment(ctx, tx, "at", at)
+	}
 	if err == nil && (s.From.At.After(s.To.At) || s.From.At.Equal(s.To.At) && s.From.Pos >= s.To.Pos) {
 		err = door.BadInput("from", "from is before to")
 	}

@@ -10,7 +10,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/ledger"
-	"jobledger/projection/attempts"
+	"jobledger/projection/query"
 )
 
 // Lists without pages: their lines are sent as they are read.
@@ -109,20 +109,18 @@ func (a *API) sendAttempts(w http.ResponseWriter, r *http.Request, query url.Val
 }
 
 // writeAttempts writes the claims that query selects, page by page.
-func (a *API) writeAttempts(ctx context.Context, query url.Values, job string, out io.Writer) error {
-	var f attempts.Filter
+func (a *API) writeAttempts(ctx context.Context, params url.Values, job string, out io.Writer) error {
+	var q query.Attempts
 	for first := true; ; first = false {
-		var found []attempts.Attempt
+		var found []query.Attempt
 		err := a.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
 			if first {
-				if f, err = a.attemptFilter(ctx, tx, query, job); err != nil {
+				if q, err = a.attemptsQuery(ctx, tx, params, job); err != nil {
 					return err
 				}
-				f.Limit = attemptPage
+				q.Limit = attemptPage
 			}
-			if found, err = attempts.List(ctx, tx, f); err == nil && query.Has("at") {
-				err = asOfThen(ctx, tx, found, f.To)
-			}
+			found, err = q.Read(ctx, tx)
 			return err
 		})
 		if err != nil {
@@ -144,6 +142,6 @@ func (a *API) writeAttempts(ctx context.Context, query url.Values, job string, o
 		if len(found) < attemptPage {
 			return nil
 		}
-		f.After = found[len(found)-1].Pos
+		q.After = found[len(found)-1].Pos
 	}
 }

@@ -154,8 +154,7 @@ func ReadLanes(ctx context.Context, tx *ledger.Tx, s Span) (l *Lanes, err error)
 		l.draw(s, nil, 1, false)
 		return l, nil
 	}
-	l.All, err = attempts.List(ctx, tx, attempts.Filter{From: s.From, To: s.To, Queue: s.Queue,
-		Worker: s.Worker})
+	l.All, err = query.Attempts{Span: s.Span}.Read(ctx, tx)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/historytext"
@@ -17,9 +16,8 @@ import (
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/ledger"
-	"jobledger/ledger/event"
 	"jobledger/projection"
-	"jobledger/projection/attempts"
+	"jobledger/projection/query"
 )
 
 // jobView is what the page of a job shows.
@@ -48,12 +46,12 @@ type actView struct{ Verb, Title string }
 
 // jobPage shows what the verbs show, why, attempts and history print of one job, all of one snapshot.
 func (p *Pages) jobPage(w http.ResponseWriter, r *http.Request) error {
-	query, err := api.QueryOf(r)
+	params, err := api.QueryOf(r)
 	if err != nil {
 		return err
 	}
 	id := r.PathValue("job")
-	for name := range query {
+	for name := range params {
 		if name != "at" {
 			return door.Refusal(http.StatusBadRequest, "usage", "the page of a job has no parameter but at")
 		}
@@ -62,15 +60,15 @@ func (p *Pages) jobPage(w http.ResponseWriter, r *http.Request) error {
 		return door.Refusal(http.StatusBadRequest, "usage", "this is not the id of a job")
 	}
 	var view jobView
-	var claims []attempts.Attempt
+	var claims []query.Attempt
 	var why state.Why
 	now, past := p.Now(), false
 	err = p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
-		m, err := p.momentOf(r, query, tx)
+		m, err := p.momentOf(r, params, tx)
 		if err != nil {
 			return err
 		}
-		if view.frame, err = p.frameAt(r, query, tx, m, "Job"); err != nil {
+		if view.frame, err = p.frameAt(r, params, tx, m, "Job"); err != nil {
 			return err
 		}
 		now, past = p.clock(m).At, m.Given
@@ -84,7 +82,7 @@ func (p *Pages) jobPage(w http.ResponseWriter, r *http.Request) error {
 				return err
 			}
 		}
-		claims, err = attempts.List(r.Context(), tx, attempts.Filter{Job: view.Job.N, To: to})
+		claims, err = query.Attempts{Span: query.Span{To: to, At: m.Moment}, Job: view.Job.N}.Read(r.Context(), tx)
 		return err
 	})
 	if err != nil {
@@ -114,11 +112,8 @@ func (p *Pages) jobPage(w http.ResponseWriter, r *http.Request) error {
 	view.Zombies = state.Zombies(j.Events)
 	if len(claims) > 0 {
 		view.Attempts = layout.Attempts()
-		for i, a := range claims {
-			if past {
-				claims[i] = claimAt(a, j.Events)
-			}
-			layout.AddAttempt(view.Attempts, claims[i], now)
+		for _, a := range claims {
+			layout.AddAttempt(view.Attempts, a, now)
 		}
 		view.Bar = newBar(j, claims, now)
 		if !view.Withheld {
@@ -165,22 +160,4 @@ func (p *Pages) readJob(r *http.Request, tx *ledger.Tx, ref jobref.Ref, m moment
 	}
 	why, err = state.ExplainAsOf(ctx, tx, now.N, m.Moment, p.Now().Location())
 	return j, why, err
-}
-
-// claimAt is a as it was at a moment by which only events of its job had happened.
-func claimAt(a attempts.Attempt, events []event.Event) attempts.Attempt {
-	then := a
-	then.LastHeartbeat, then.EndedAt, then.Outcome, then.ExitCode, then.Signal = time.Time{}, time.Time{}, 0,
-		nil, ""
-	for _, e := range events {
-		switch {
-		case e.Attempt != a.Attempt || e.Kind() == event.KindRefused:
-		case e.Kind() == event.KindHeartbeat:
-			then.LastHeartbeat = e.At
-		case e.Kind() == a.Outcome:
-			a.LastHeartbeat = then.LastHeartbeat
-			return a
-		}
-	}
-	return then
 }

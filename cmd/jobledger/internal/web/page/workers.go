@@ -20,6 +20,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/attempts"
+	"jobledger/projection/query"
 	"jobledger/projection/status"
 )
 
@@ -45,21 +46,21 @@ type workerView struct {
 
 // workersPage shows what the verb workers prints, and what each did in the last hour.
 func (p *Pages) workersPage(w http.ResponseWriter, r *http.Request) error {
-	query, err := api.QueryOf(r)
+	params, err := api.QueryOf(r)
 	if err != nil {
 		return err
 	}
-	all, err := api.SwitchParam(query, "all")
+	all, err := api.SwitchParam(params, "all")
 	if err != nil {
 		return err
 	}
 	var shown workersView
 	err = p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
-		m, err := p.momentOf(r, query, tx)
+		m, err := p.momentOf(r, params, tx)
 		if err != nil {
 			return err
 		}
-		if shown.frame, err = p.frameAt(r, query, tx, m, "Workers"); err != nil {
+		if shown.frame, err = p.frameAt(r, params, tx, m, "Workers"); err != nil {
 			return err
 		}
 		now := p.clock(m).At
@@ -82,7 +83,7 @@ func (p *Pages) workersPage(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		did, err := endedBetween(r.Context(), tx, from, to, now)
+		did, err := endsOf(r.Context(), tx, query.Span{From: from, To: to, At: to})
 		if err != nil {
 			return err
 		}
@@ -101,16 +102,15 @@ func (p *Pages) workersPage(w http.ResponseWriter, r *http.Request) error {
 	return p.render(w, "workers", shown)
 }
 
-// endedBetween says for each process, by its boot, how its claims ended after from, up to to and now.
-func endedBetween(ctx context.Context, tx *ledger.Tx, from, to projection.Moment, now time.Time) (
-	map[string]map[event.Kind]int, error) {
+// endsOf says for each process, by its boot, how its claims ended within s.
+func endsOf(ctx context.Context, tx *ledger.Tx, s query.Span) (map[string]map[event.Kind]int, error) {
 	did := make(map[string]map[event.Kind]int)
-	if to.Pos == 0 { // nothing had happened
+	if s.To.Pos == 0 { // nothing had happened
 		return did, nil
 	}
-	claims, err := attempts.List(ctx, tx, attempts.Filter{From: from, To: to})
+	claims, err := query.Attempts{Span: s}.Read(ctx, tx)
 	for _, a := range claims {
-		if a.Outcome != 0 && !a.EndedAt.After(now) {
+		if a.Outcome != 0 {
 			if did[a.Worker.Boot] == nil {
 				did[a.Worker.Boot] = make(map[event.Kind]int)
 			}
