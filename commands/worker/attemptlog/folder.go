@@ -78,6 +78,9 @@ func Remove(folder string, job event.JobID) error {
 
 // create makes the file of one stream of an attempt, and the folders that are missing.
 func create(folder string, job event.JobID, attempt int, stderr bool) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(folder), 0o700); err != nil { // of a ledger on a server: a user's own
+		return nil, err
+	}
 	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}

@@ -193,3 +193,16 @@ func TestLogFolderFollowsLedger(t *testing.T) {
 		}
 	}
 }
+
+// The folder of a ledger on a server is in one of the user's that may not be there yet.
+func TestLogFolderMakesItsParents(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "state", "jobledger", "jobs")
+	must(t, put(folder, someJob, "x"))
+	if text, err := get(t, folder, someJob); err != nil || text != "x" {
+		t.Errorf("got %q, %v", text, err)
+	}
+	must(t, Remove(folder, someJob))
+	if _, err := get(t, folder, someJob); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("after it was removed: %v", err)
+	}
+}
