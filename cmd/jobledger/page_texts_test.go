@@ -50,9 +50,10 @@ var shownTexts = []shownText{
 			'‹roughly ' || $now || ' ' || '2026-03-15T08:00:00Z' || '›' AS age`, false},
 	{"", "p when", `(?P<at>\S+ \S+), pos (?P<pos>\d+)\.`, `SELECT '‹time ' || $now || '›' AS at, $pos AS pos`,
 		false},
-	{"", "p", `pos (?P<pos>\d+) · verified to pos (?P<tail>\d+), 0s ago ✓( · \d+ workers? silent)? · ` +
-		`serve \S+ · ledger [0-9a-f]{8} · API`, `SELECT $pos AS pos, $tail AS tail`,
-		false},
+	{"", "p", `pos (?P<pos>\d+) · verified to pos (?P<tail>\d+) ✓, (?P<at>\S+ \S+)( · \d+ workers? silent)? · ` +
+		`serve \S+ · ledger [0-9a-f]{8} · API`, `SELECT $pos AS pos, $tail AS tail, '‹time ' ||
+		'2026-03-15T08:00:00Z' || '›' AS at`, false},
+	{"", "span", `◌ as of (?P<at>\S+)`, `SELECT '‹clock ' || '2026-03-15T08:00:00Z' || '›' AS at`, false},
 	{"", "svg label", `(?P<text>What went wrong, .*)`, `WITH kinds (n, one, many) AS ( SELECT (SELECT count(*)
 		FROM history WHERE kind = 'refused'), 'write that came too late', 'writes that came too late' UNION ALL
 		SELECT (SELECT count(*) FROM history WHERE kind = 'failed' AND to_state = 'failed'), 'job given up',

@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	timeElement = regexp.MustCompile(`<time datetime="([^"]*)" title="([^"]*)">([^<]*)</time>`)
+	timeElement = regexp.MustCompile(`<time datetime="([^"]*)" title="([^"]*)"(?: data-age)?>([^<]*)</time>`)
 	wholeTime   = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:.]+[+-][0-9]{2}:[0-9]{2}`)
 	untimedText = regexp.MustCompile(`(?s)<(head|svg|code|pre|time)[ >].*?</(head|svg|code|pre|time)>|<[^>]*>`)
 )

@@ -19,12 +19,14 @@ import (
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
 // Times of a stream.
 const (
-	StreamKeepalive    = 15 * time.Second // between two signs of life, at which the credential is checked again
+	StreamKeepalive    = 15 * time.Second // between two comments that say that a stream lives
+	StreamBeat         = 2 * time.Second  // between two checks of the credential; a page has a beat at each
 	defaultStreamWrite = 30 * time.Second // for a client to read what was sent
 )
 
@@ -42,16 +44,23 @@ type stream struct {
 	pos    int64    // everything up to it was sent
 	is     projection.Identity
 	data   func(view.Sent) ([]byte, error)
+	beats  bool // an event says every StreamBeat that the server lives: for pages
 }
 
 // streamEvents sends the events in their public form.
 func (a *API) streamEvents(w http.ResponseWriter, r *http.Request) error {
-	return a.Stream(w, r, func(e view.Sent) ([]byte, error) { return lineFor(r.Context(), e) })
+	return a.stream(r, &stream{API: a, w: w,
+		data: func(e view.Sent) ([]byte, error) { return lineFor(r.Context(), e) }})
 }
 
-// Stream sends events as they are recorded, each as data has it; the filter is in the query of r.
+// Stream sends events as they are recorded, each as data has it, and beats between them; the filter is in the
+// query of r.
 func (a *API) Stream(w http.ResponseWriter, r *http.Request, data func(view.Sent) ([]byte, error)) error {
-	out := &stream{API: a, w: w, data: data}
+	return a.stream(r, &stream{API: a, w: w, data: data, beats: true})
+}
+
+func (a *API) stream(r *http.Request, out *stream) error {
+	w := out.w
 	within, cancel := context.WithTimeout(r.Context(), a.Door.AskTimeout)
 	defer cancel()
 	first, err := out.begin(within, r)
@@ -166,8 +175,9 @@ func (o *stream) run(r *http.Request, first string) error {
 	if err != nil {
 		return err
 	}
-	ticker := time.NewTicker(StreamKeepalive)
+	ticker := time.NewTicker(StreamBeat)
 	defer ticker.Stop()
+	said := time.Now()
 	for {
 		text, more, err := o.next(r.Context())
 		if err == nil && text != "" {
@@ -186,11 +196,20 @@ func (o *stream) run(r *http.Request, first string) error {
 			return o.send("event: bye\ndata: {\"reason\":\"the server is ending\"}\n\n")
 		case <-more:
 		case <-ticker.C:
-			text := ": still there\n\n"
+			text := ""
 			admitted := o.Door.Admits(r)
-			if !admitted {
+			switch {
+			case !admitted:
 				text = "event: bye\ndata: {\"reason\":\"the credential is not valid any more\"}\n\n"
+			case o.beats:
+				text = fmt.Sprintf("event: beat\ndata: {\"pos\":%d,\"at\":%q}\n\n", o.pos, event.FormatTime(o.Now()))
+			case time.Since(said) >= StreamKeepalive-StreamBeat/2:
+				text = ": still there\n\n"
 			}
+			if text == "" {
+				continue
+			}
+			said = time.Now()
 			if err := o.send(text); err != nil || !admitted {
 				return err
 			}

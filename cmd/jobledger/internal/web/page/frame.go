@@ -56,6 +56,8 @@ type frame struct {
 	Who       string // who is logged in
 	Error     bool   // it is the page of an error
 	Live      bool   // it is about now, and a script keeps it up to date
+	Made      string // when the page was made, for people: the time of day; "": of a page about the past
+	MadeAt    string // the same in UTC
 }
 
 // Moment is what the parameter at is for links to other pages; "": they are about now. Views have other
@@ -96,6 +98,7 @@ func (p *Pages) emptyFrame(r *http.Request, title string) frame {
 		f.Nav = append([]navLink{{Name: "Ledgers", Href: "/ledgers"}}, f.Nav...)
 	}
 	f.Zone = p.zoneOf(r, p.Now())
+	f.MadeAt = stamp(p.Now())
 	at := r.URL.Query().Get("at")
 	f.Foot.Version = buildinfo.Read().Version
 	actor := door.CallerOf(r.Context()).Actor
@@ -142,8 +145,9 @@ func (p *Pages) frameAt(r *http.Request, query url.Values, tx *ledger.Tx, m mome
 	}
 	f.At, f.AtForm, f.Pos, f.Tail, f.clock = m.at, shownAt(m.at), tail, tail, p.clock(m).At
 	now := p.Now()
-	f.AsOf = render.Time(now)
+	f.AsOf, f.Made = render.Time(now), now.Format("15:04:05")
 	if m.Given {
+		f.Made = ""
 		f.Pos, f.AsOf, f.Ago = m.Pos, render.Time(m.At.In(now.Location())), render.Age(m.At, now)
 	}
 	for _, name := range api.SortedNames(query) {

@@ -75,21 +75,24 @@ func (f *frame) addMarks(p *Pages, query url.Values, at func(pos int64) string) 
 type verifiedView struct {
 	Text string
 	Bad  bool
+	At   string // when, for people; "": it was not
+	UTC  string
 }
 
 func verifiedText(v view.Verification, p *Pages) verifiedView {
 	switch {
 	case len(v.Findings) > 0:
-		return verifiedView{fmt.Sprintf("verify found %s", render.Count(int64(len(v.Findings)), "defect")), true}
+		return verifiedView{Text: "verify found " + render.Count(int64(len(v.Findings)), "defect"), Bad: true}
 	case v.Err != nil:
-		return verifiedView{"the last check could not be carried out", true}
+		return verifiedView{Text: "the last check could not be carried out", Bad: true}
 	case v.At.IsZero():
-		return verifiedView{"not verified yet", false}
-	case v.Since > 0:
-		return verifiedView{fmt.Sprintf("verified pos %d to %d, %s", v.Since+1, v.Until, render.Age(v.At, p.Now())),
-			false}
+		return verifiedView{Text: "not verified yet"}
 	}
-	return verifiedView{fmt.Sprintf("verified to pos %d, %s ✓", v.Until, render.Age(v.At, p.Now())), false}
+	text := fmt.Sprintf("verified to pos %d ✓", v.Until)
+	if v.Since > 0 {
+		text = fmt.Sprintf("verified pos %d to %d", v.Since+1, v.Until)
+	}
+	return verifiedView{Text: text, At: render.Time(v.At.In(p.Now().Location())), UTC: stamp(v.At)}
 }
 
 // copies are the ways to get what a page shows elsewhere.

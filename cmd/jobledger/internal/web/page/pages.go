@@ -140,7 +140,7 @@ func readAssets() (content map[string][]byte, names map[string]string) {
 	if err != nil {
 		panic(err) // they are in the program
 	}
-	imported := regexp.MustCompile(`(from "\./)([\w.-]+)(";)`)
+	imported := regexp.MustCompile(`((?:from|import) "\./)([\w.-]+)(";)`)
 	for _, e := range entries {
 		readAsset(e.Name(), imported, content, names)
 	}

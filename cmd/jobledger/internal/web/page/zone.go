@@ -119,7 +119,7 @@ func (p *Pages) zoneOf(r *http.Request, at time.Time) zoneView {
 	case !zonePattern().MatchString(v.Name):
 		v.Name, v.Label = offset, "UTC"+offset
 		v.Short = v.Label
-	case v.Name == "UTC":
+	case v.Name == "UTC", v.Name == "Etc/UTC":
 		v.Label, v.Short = "UTC", "UTC"
 	default:
 		v.Label = v.Name + ", UTC" + offset

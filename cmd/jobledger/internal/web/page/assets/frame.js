@@ -2,6 +2,7 @@
 import {stamp} from "./clock.js";
 import {pins} from "./pin.js";
 import {player} from "./play.js";
+import "./sign.js";
 
 const prefix = document.documentElement.dataset.prefix ?? "";
 const moment = document.getElementById("moment");

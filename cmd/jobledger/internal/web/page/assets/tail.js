@@ -1,5 +1,7 @@
 // Adds events to the table as they are recorded. There is a stream only while the page is visible: browsers have
 // few connections for each server.
+import {alive, ended, lost, rest, wake} from "./sign.js";
+
 const prefix = document.documentElement.dataset.prefix ?? "";
 const table = document.getElementById("events");
 const status = document.getElementById("follow");
@@ -61,6 +63,7 @@ function say(text) {
 
 function take(message) {
   after = message.lastEventId || after;
+  alive();
   const e = JSON.parse(message.data);
   if (!paused) {
     add(e);
@@ -100,10 +103,23 @@ function open() {
   const address = new URL(table.dataset.stream, location.origin);
   address.searchParams.set("after", after);
   source = new EventSource(address);
-  source.addEventListener("hello", () => paused ? showPaused() : say("Following."));
+  source.addEventListener("hello", () => {
+    alive();
+    if (paused) showPaused(); else say("Following.");
+  });
+  source.addEventListener("beat", alive);
   source.addEventListener("reset", () => location.reload());
-  source.addEventListener("bye", () => say("The server ended the stream."));
+  source.addEventListener("bye", (event) => {
+    if (JSON.parse(event.data).reason.includes("credential")) {
+      close();
+      ended();
+    } else {
+      lost();
+    }
+    say("The server ended the stream.");
+  });
   source.onerror = () => {
+    lost();
     say(source.readyState === EventSource.CLOSED ? "Not following: the server refuses it. Reload the page."
       : "The connection is lost; trying again.");
   };
