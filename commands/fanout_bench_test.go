@@ -8,6 +8,7 @@ import (
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection"
 	"jobledger/projection/status"
 )
 
@@ -43,7 +44,7 @@ func BenchmarkFanOut(b *testing.B) {
 		}
 		sweep, sweepWork = sweep+time.Since(began), sweepWork+time.Duration(processorTime()-work)
 		err = s.Store.Read(b.Context(), func(tx *ledger.Tx) error {
-			queues, err := status.Queues(b.Context(), tx, time.Now())
+			queues, err := status.Queues{At: projection.Now(time.Now())}.Read(b.Context(), tx)
 			for _, q := range queues {
 				if q.Name == "rest" && q.Jobs[event.Queued] != int64(*fanOut) {
 					b.Errorf("%d are queued, want %d", q.Jobs[event.Queued], *fanOut)

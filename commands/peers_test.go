@@ -196,7 +196,7 @@ func TestPeersExhaustedJobIsSeenAndCanBeRetried(t *testing.T) {
 			projection.Filter{States: []event.State{event.FailedState}}); err != nil {
 			return err
 		}
-		queues, err = status.Queues(t.Context(), tx, q.Now)
+		queues, err = status.Queues{At: projection.Now(q.Now)}.Read(t.Context(), tx)
 		return err
 	})
 	if err != nil {
@@ -435,7 +435,7 @@ func TestPeersLostClaimHasNoInventedEnd(t *testing.T) {
 		t.Errorf("the claim ended when it was taken back, and was last seen before: %+v", all)
 	}
 	err := q.Store.Read(t.Context(), func(tx *ledger.Tx) error {
-		workers, err := status.Workers(t.Context(), tx, q.Now, true)
+		workers, err := status.Workers{At: projection.Now(q.Now), All: true}.Read(t.Context(), tx)
 		for _, w := range workers {
 			if !w.StoppedAt.IsZero() {
 				t.Errorf("worker %s was not seen to stop, and is reported as stopped at %s", w.Name, w.StoppedAt)

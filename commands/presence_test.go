@@ -10,6 +10,7 @@ import (
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
+	"jobledger/projection/query"
 	"jobledger/projection/status"
 )
 
@@ -17,7 +18,7 @@ import (
 func (q *queue) alive(all bool) (list []string) {
 	q.T.Helper()
 	err := q.Store.Read(q.T.Context(), func(tx *ledger.Tx) error {
-		workers, err := status.Workers(q.T.Context(), tx, q.Now, all)
+		workers, err := status.Workers{At: projection.Now(q.Now), All: all}.Read(q.T.Context(), tx)
 		for _, w := range workers {
 			list = append(list, strings.TrimSpace(fmt.Sprintf("%s %s up %s seen %s, %d jobs %s", w.Name, w.State,
 				q.Now.Sub(w.StartedAt), q.Now.Sub(w.SeenAt), len(w.Jobs), strings.Join(w.Queues, "+"))))
@@ -145,7 +146,7 @@ func TestPresenceOfDeadWorkers(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			then, err := status.WorkersAsOf(t.Context(), tx, m, false)
+			then, err := status.Workers{At: m}.Read(t.Context(), tx)
 			var got []string
 			for _, w := range then {
 				got = append(got, w.Name, string(w.State))
@@ -197,16 +198,16 @@ func TestSilentInRetrospect(t *testing.T) {
 		check(q.Store.Read(t.Context(), func(tx *ledger.Tx) (err error) {
 			var workers []status.Worker
 			if live {
-				workers, err = status.Workers(t.Context(), tx, q.Now, false)
+				workers, err = status.Workers{At: projection.Now(q.Now)}.Read(t.Context(), tx)
 			} else {
 				m, err := projection.AtTime(t.Context(), tx, died.Add(after))
 				if err != nil {
 					return err
 				}
-				if workers, err = status.WorkersAsOf(t.Context(), tx, m, false); err != nil {
+				if workers, err = (status.Workers{At: m}).Read(t.Context(), tx); err != nil {
 					return err
 				}
-				_, both, err := status.AsOf(t.Context(), tx, m)
+				_, both, err := status.Both{At: m}.Read(t.Context(), tx)
 				if err != nil || fmt.Sprint(both) != fmt.Sprint(workers) {
 					t.Errorf("after %s: with the queues %v, %v, alone %v", after, both, err, workers)
 				}
@@ -258,7 +259,7 @@ func TestSilentInRetrospect(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		found, err := status.FellSilent{From: projection.Moment{}, To: to}.Read(t.Context(), tx)
+		found, err := query.Silent{From: projection.Moment{}, To: to}.Read(t.Context(), tx)
 		if err != nil || len(found) != 1 || found[0].Boot != dead.Boot || !found[0].SeenAt.Equal(died) {
 			t.Errorf("silent %+v, %v", found, err)
 		}
@@ -296,12 +297,12 @@ func TestSilentCountsTakeovers(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		found, err := status.FellSilent{To: to, Worker: second.Boot}.Read(t.Context(), tx)
+		found, err := query.Silent{To: to, Worker: second.Boot}.Read(t.Context(), tx)
 		if err != nil || len(found) != 1 || !found[0].SeenAt.Equal(took) || found[0].Taken != 1 ||
 			found[0].Holds != 0 {
 			t.Errorf("silent: %+v, %v, want one seen at %s that lost a job", found, err, took)
 		}
-		found, err = status.FellSilent{To: to}.Read(t.Context(), tx)
+		found, err = query.Silent{To: to}.Read(t.Context(), tx)
 		if len(found) != 2 || found[0].Boot != first.Boot || found[0].Taken != 0 {
 			t.Errorf("all silent: %+v, %v", found, err)
 		}

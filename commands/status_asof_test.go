@@ -1,11 +1,14 @@
 package commands_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
+	"jobledger/commands"
 	"jobledger/commands/commandstest"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -80,7 +83,7 @@ func wantFolds(t *testing.T, q *commandstest.Scenario, how string) {
 			}
 			queues, groups := foldAt(jobs, m.At)
 			now, _ := foldAt(end, m.At)
-			found, err := status.QueuesAsOf(ctx, tx, m)
+			found, err := status.Queues{At: m}.Read(ctx, tx)
 			if err != nil {
 				return err
 			}
@@ -199,4 +202,114 @@ func (f folded) add(j projection.Job, at time.Time) folded {
 		f.live++
 	}
 	return f
+}
+
+// TestStatusNowEqualsTail: the status of now, which reads indexes, is that of the last moment, which adds up
+// events: at every event of a ledger as it grows, with and without keyframes.
+func TestStatusNowEqualsTail(t *testing.T) {
+	t.Parallel()
+	q := &queue{commandstest.New(t)}
+	ctx := t.Context()
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	same := func(when string) {
+		t.Helper()
+		check(q.Store.Read(ctx, func(tx *ledger.Tx) error {
+			m, err := projection.AtTime(ctx, tx, q.Now)
+			if err != nil {
+				return err
+			}
+			var texts []string
+			for _, at := range []projection.Moment{projection.Now(q.Now), m} {
+				queues, err := status.Queues{At: at, Stranded: true}.Read(ctx, tx)
+				if err != nil {
+					return err
+				}
+				workers, err := status.Workers{At: at}.Read(ctx, tx)
+				if err != nil {
+					return err
+				}
+				both, crew, err := status.Both{At: at}.Read(ctx, tx)
+				if err != nil {
+					return err
+				}
+				alone := asText(t, queues, workers)
+				if both := asText(t, both, crew); both != alone {
+					t.Errorf("%s: both and alone differ: %s", when, firstDifference(both, alone))
+				}
+				texts = append(texts, alone)
+			}
+			if texts[0] != texts[1] {
+				t.Errorf("%s: now and as of the tail differ: %s", when, firstDifference(texts[0], texts[1]))
+			}
+			return nil
+		}))
+	}
+	old, crew := worker("old"), worker("w1")
+	old.Version = "v0"
+	check(q.WorkerStarted(ctx, old, []string{"bill"}, nil))
+	check(q.WorkerStarted(ctx, crew, []string{"mail"}, []string{"gpu"}))
+	for round := range 6 {
+		a := q.enqueue(commands.Enqueue{Group: "x", MaxAttempts: 2})
+		b := q.enqueue(commands.Enqueue{After: after(a)})
+		q.enqueue(commands.Enqueue{Queue: "bill", Version: "v1", Priority: round})
+		q.enqueue(commands.Enqueue{RunAt: q.Now.Add(time.Minute)})
+		q.enqueue(commands.Enqueue{Queue: "hold", Hold: true})
+		same("enqueued")
+		c := q.claimOne("w1", func(r *commands.ClaimRequest) { r.Lease = 20 * time.Second })
+		same("claimed")
+		q.Now = q.Now.Add(8 * time.Second)
+		check(q.Present(ctx, crew))
+		switch round % 3 {
+		case 0:
+			q.command(c, commands.Fail{Token: c.Token, Code: "e"})
+			same("failed")
+		case 1:
+			q.Now = q.Now.Add(25 * time.Second) // its lease is over
+			same("expired")
+			q.sweep()
+		default:
+			q.command(a, commands.Cancel{Reason: "r"}) // with b
+			q.command(a, commands.Retry{})
+		}
+		same("after round " + fmt.Sprint(round))
+		_, err := q.Pause(ctx, "cli:test", "bill", "r")
+		check(err)
+		if round == 3 {
+			_, err := keyframe.Extend(ctx, q.Store, 4)
+			check(err)
+		}
+		q.Now = q.Now.Add(50 * time.Second)
+		same("later")
+		q.command(b, commands.Reschedule{Priority: &round})
+		_, err = q.Resume(ctx, "cli:test", "bill", "r")
+		check(err)
+	}
+	same("at the end")
+}
+
+func asText(t *testing.T, values ...any) string {
+	t.Helper()
+	text, err := json.MarshalIndent(values, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(text), `"Requires": []`, `"Requires": null`)
+}
+
+// firstDifference is the first line in which two texts differ, with what stands around it.
+func firstDifference(a, b string) string {
+	as, bs := strings.Split(a, "\n"), strings.Split(b, "\n")
+	for i := range min(len(as), len(bs)) {
+		if as[i] != bs[i] {
+			from, to := max(0, i-8), i+2
+			return fmt.Sprintf("line %d\n%s\nand\n%s", i, strings.Join(as[from:min(to, len(as))], "\n"),
+				strings.Join(bs[from:min(to, len(bs))], "\n"))
+		}
+	}
+	return fmt.Sprintf("%d and %d lines", len(as), len(bs))
 }

@@ -54,7 +54,7 @@ func TestWorkersAsOfShowsDeadWorkers(t *testing.T) {
 			"charlie-render 1610 silent", "charlie-render 1635 idle"}},
 	} {
 		read(func(tx *ledger.Tx) error {
-			workers, err := status.WorkersAsOf(t.Context(), tx, at(tx, tt.at), false)
+			workers, err := status.Workers{At: at(tx, tt.at)}.Read(t.Context(), tx)
 			var got []string
 			for _, w := range workers {
 				if w.Host == "charlie" {

@@ -23,6 +23,12 @@ type Moment struct {
 	next int64
 }
 
+// Now returns the moment of all that has happened, at now by the caller's clock.
+func Now(now time.Time) Moment { return Moment{Pos: math.MaxInt64, At: now, next: math.MaxInt64} }
+
+// IsNow reports whether m is of Now, and not one that was looked up.
+func (m Moment) IsNow() bool { return m.Pos == math.MaxInt64 }
+
 // AtTime returns the moment t, after the last event whose at is t or earlier.
 func AtTime(ctx context.Context, tx *ledger.Tx, t time.Time) (Moment, error) {
 	pos, err := PosAt(ctx, tx, t)

@@ -250,7 +250,7 @@ func TestReplayedCopyAnswersAsOfItsMoment(t *testing.T) {
 	within := func() time.Time { return begin.Add(time.Duration(random.Int64N(int64(end.Sub(begin))))) }
 	var jobs []projection.Job
 	check(t, s.Store.Write(t.Context(), func(tx *ledger.Tx) error { // the presence of some workers
-		workers, err := status.Workers(t.Context(), tx, end, true)
+		workers, err := status.Workers{At: projection.Now(end), All: true}.Read(t.Context(), tx)
 		for i, w := range workers {
 			if err == nil && i%2 == 0 && w.State != status.Stopped {
 				err = projection.PutPresence(tx, w.Worker, within())

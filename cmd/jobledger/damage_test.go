@@ -178,8 +178,9 @@ func askAll(ctx context.Context, s *ledger.Store) account {
 			}
 			return jobs, err
 		})
-		a.ask("status", func() (any, error) { return status.Queues(ctx, tx, dawn) })
-		a.ask("workers", func() (any, error) { return status.Workers(ctx, tx, dawn, true) })
+		now := projection.Now(dawn)
+		a.ask("status", func() (any, error) { return status.Queues{At: now}.Read(ctx, tx) })
+		a.ask("workers", func() (any, error) { return status.Workers{At: now, All: true}.Read(ctx, tx) })
 		a.ask("attempts", func() (any, error) { return attempts.List(ctx, tx, attempts.Filter{}) })
 		a.ask("list as of", func() (any, error) {
 			m, err := projection.AtPos(ctx, tx, 150)

@@ -243,7 +243,7 @@ func BenchmarkLarge(b *testing.B) {
 			if err != nil {
 				return 0, err
 			}
-			queues, err := status.QueuesAsOf(ctx, tx, m)
+			queues, err := status.Queues{At: m}.Read(ctx, tx)
 			open := int64(0)
 			for _, q := range queues {
 				open += q.Jobs[event.Queued] + q.Jobs[event.ClaimedState] + q.Jobs[event.Running]
@@ -291,7 +291,7 @@ func BenchmarkLarge(b *testing.B) {
 		})
 	}
 	ask("status/now", func(ctx context.Context, tx *ledger.Tx) (int, error) {
-		queues, err := status.Queues(ctx, tx, g.end)
+		queues, err := status.Queues{At: projection.Now(g.end)}.Read(ctx, tx)
 		return len(queues), err
 	})
 	ask("attempts/open", func(ctx context.Context, tx *ledger.Tx) (int, error) {

@@ -10,6 +10,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
+	"jobledger/projection"
 	"jobledger/projection/status"
 )
 
@@ -72,9 +73,8 @@ func TestServiceIsOneDefinition(t *testing.T) {
 				if served != tt.served || !strings.Contains(why.Why, tt.says) {
 					t.Errorf("why: %s", why.Why)
 				}
-				queues, err := status.Queues(t.Context(), tx, now)
+				queues, err := status.Queues{At: projection.Now(now), Stranded: true}.Read(t.Context(), tx)
 				check(err)
-				check(status.AddStranded(t.Context(), tx, queues, now))
 				if len(queues[0].Stranded) > 0 == tt.served {
 					t.Errorf("status: %+v", queues[0].Stranded)
 				}

@@ -15,6 +15,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/hook"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection"
 	"jobledger/projection/status"
 )
 
@@ -245,7 +246,7 @@ func (p *program) listWebhooks(ctx context.Context, path string) error {
 	}
 	queues := make(map[string]status.Queue)
 	err = p.Read(ctx, func(tx *ledger.Tx) error {
-		all, err := status.Queues(ctx, tx, p.Now())
+		all, err := status.Queues{At: projection.Now(p.Now())}.Read(ctx, tx)
 		for _, q := range all {
 			queues[q.Name] = q
 		}

@@ -28,7 +28,7 @@ func countsAsOf(t *testing.T, store *ledger.Store, pos int64) map[string]map[eve
 			return err
 		}
 		m.At = m.At.Add(2 * time.Hour) // the hour before it has not left
-		queues, err := status.QueuesAsOf(t.Context(), tx, m)
+		queues, err := status.Queues{At: m}.Read(t.Context(), tx)
 		for _, q := range queues {
 			counts[q.Name] = q.Jobs
 		}

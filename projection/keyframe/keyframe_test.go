@@ -220,21 +220,18 @@ func answers(t *testing.T, s *ledger.Store, pos int64, near bool) map[string]str
 		if err != nil {
 			return err
 		}
-		queues, err := status.QueuesAsOf(ctx, tx, m)
+		queues, err := status.Queues{At: m, Stranded: true}.Read(ctx, tx)
 		if err != nil {
 			return err
 		}
 		for _, q := range queues {
-			found["status --as-of"] += text(t, q.Queue, q.Now)
+			found["status --as-of"] += text(t, q)
 		}
-		if err := status.AddStrandedAsOf(ctx, tx, queues, m); err != nil {
-			return err
-		}
-		present, err := status.WorkersAsOf(ctx, tx, m, false)
+		present, err := status.Workers{At: m}.Read(ctx, tx)
 		if err != nil {
 			return err
 		}
-		atOnce, workersAtOnce, err := status.AsOf(ctx, tx, m)
+		atOnce, workersAtOnce, err := status.Both{At: m}.Read(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -242,12 +239,12 @@ func answers(t *testing.T, s *ledger.Store, pos int64, near bool) map[string]str
 			len(queues)+len(present) > 0 {
 			t.Errorf("all of %d at once:\n%s\neach alone:\n%s", pos, got, want)
 		}
-		now, err := status.Queues(ctx, tx, to.At)
+		now, err := status.Queues{At: projection.Now(to.At)}.Read(ctx, tx)
 		if err != nil {
 			return err
 		}
 		found["status"] = text(t, now)
-		workers, err := status.WorkersAsOf(ctx, tx, m, true)
+		workers, err := status.Workers{At: m, All: true}.Read(ctx, tx)
 		if err != nil {
 			return err
 		}

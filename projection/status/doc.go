@@ -4,12 +4,15 @@
 //
 // Files in reading order:
 //
-//	queues.go, queues_asof.go  the jobs of each queue: [Queues], [QueuesAsOf], [AsOf]
-//	workers.go, signs.go       worker processes, signs of their life: [Workers], [WorkersAsOf], [LostWorkers]
-//	service.go                 which workers may take which jobs: [WorkforceNow], [Service]
+//	queues.go                  the jobs of each queue: [Queues], now or at a moment
+//	workers.go, signs.go       worker processes, signs of their life: [Workers], and [Both] with the queues
+//	silent.go                  which of them fell silent: [LostWorkers]
+//	service.go                 which workers may take which jobs: [Service]
 //	stranded.go, overdue.go    what may need attention: [StrandedJobs], [OverdueLeases]
 //	why.go                     why one job is in its state: [Explain], [ExplainAsOf]
 //	copy.go                    whether the ledger is a copy as of a moment: [CopyOf]
 //	presence_asof.go           what such a copy must know of its workers: [PresenceAsOf]
 //	diff.go                    what changed between two moments: [Compare]
+//
+// Held by TestStatusAsOfEqualsFold, TestStatusNowEqualsTail and TestSilentInRetrospect of package commands.
 package status

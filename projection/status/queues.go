@@ -2,7 +2,7 @@ package status
 
 import (
 	"context"
-	"math"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -25,7 +25,8 @@ type Queue struct {
 	OldestLease time.Time              // the end of the lease that ended first; zero: none
 	Lost        []projection.LostClaim // whose commands may still run, the oldest loss first
 	LastHour    Activity
-	Stranded    []Stranded // ready for a minute and not served; only AddStranded sets it
+	Stranded    []Stranded            // ready for a minute and not served; only if Queues.Stranded
+	Now         map[event.State]int64 // how many jobs it has now; of now: as Jobs
 }
 
 // Activity counts the events of jobs in a period.
@@ -49,49 +50,146 @@ FROM jobs WHERE lane IS NOT NULL GROUP BY queue`
 const expiredNow = `SELECT queue, count(*), min(lease_expires_at) FROM jobs
 WHERE lease_expires_at <= ? GROUP BY queue`
 
-// Queues returns the status of every queue that has or had jobs, or is paused, by name, as of now.
-func Queues(ctx context.Context, tx *ledger.Tx, now time.Time) ([]Queue, error) {
+// Queues asks how the queues are doing. Now it reads the indexes of what is open; as of a moment the events
+// of the jobs that had not ended then, and counts from the keyframes before it and before the end. Without
+// these it reads every row of jobs.
+type Queues struct {
+	At       projection.Moment // see projection.Now
+	Stranded bool              // also which ready jobs are not served
+}
+
+// Read returns the status of every queue that has or had jobs, or is paused, by name. As of a moment, jobs
+// that have left the ledger since count then; if some of the hour before has left, the error is a
+// projection.ArchivedError.
+func (q Queues) Read(ctx context.Context, tx *ledger.Tx) ([]Queue, error) {
+	found, l, err := q.read(ctx, tx)
+	if err == nil && q.Stranded {
+		err = l.addStranded(ctx, tx, found)
+	}
+	return found, err
+}
+
+// look is a question about a moment, and what was read for it.
+type look struct {
+	at      projection.Moment
+	open    map[int64]projection.Job // of the past: see projection.OpenJobsAsOf
+	workers []Worker                 // all of them; nil: not read yet
+}
+
+func (q Queues) read(ctx context.Context, tx *ledger.Tx) (found []Queue, l *look, err error) {
+	l = &look{at: q.At}
 	byName := make(map[string]*Queue)
+	now, err := l.count(ctx, tx, byName)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := addLostClaims(ctx, tx, byName, q.At); err != nil {
+		return nil, nil, err
+	}
+	hourBefore, err := tx.PosAt(ctx, q.At.At.Add(-time.Hour))
+	if err == nil && !q.At.IsNow() {
+		err = projection.AfterHorizon(ctx, tx, hourBefore)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	tail, err := tx.Tail(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := countActivity(ctx, tx, byName, hourBefore, min(q.At.Pos, tail)); err != nil {
+		return nil, nil, err
+	}
+	known, err := q.known(ctx, tx)
+	if err != nil {
+		return nil, nil, err
+	}
+	found = sortedStatus(byName, known)
+	for i := range found {
+		found[i].Now = now[found[i].Name]
+	}
+	return found, l, nil
+}
+
+func (q Queues) known(ctx context.Context, tx *ledger.Tx) ([]projection.Queue, error) {
+	if q.At.IsNow() {
+		return projection.Queues(ctx, tx)
+	}
+	return projection.QueuesAsOf(ctx, tx, q.At)
+}
+
+// count counts the jobs of the moment, and returns how many there are now.
+func (l *look) count(ctx context.Context, tx *ledger.Tx, byName map[string]*Queue) (
+	now map[string]map[event.State]int64, err error) {
+	if l.at.IsNow() {
+		return countNow(ctx, tx, byName, l.at.At)
+	}
+	c, err := countJobs(ctx, tx, l.at)
+	if err != nil {
+		return nil, err
+	}
+	for queue, ended := range c.ended {
+		for state, n := range ended {
+			statusOf(byName, queue).Jobs[state] = n
+		}
+	}
+	left, err := projection.HasLeft(ctx, tx) // all of these had ended before the moment
+	if err != nil {
+		return nil, err
+	}
+	for queue, ended := range left.By {
+		for state, n := range ended {
+			statusOf(byName, queue).Jobs[state] += n
+		}
+	}
+	if c.whole {
+		l.open, err = projection.JobsAsOf(ctx, tx, c.open, l.at)
+	} else {
+		l.open, err = projection.OpenJobsAsOf(ctx, tx, l.at)
+	}
+	for _, j := range l.open {
+		if !c.whole || !j.State.Final() {
+			statusOf(byName, j.Queue).count(j, l.at.At)
+		}
+	}
+	return c.now, err
+}
+
+// countNow is count of now, by indexes. TestStatusNowEqualsTail compares it with the count of a moment.
+func countNow(ctx context.Context, tx *ledger.Tx, byName map[string]*Queue, at time.Time) (
+	now map[string]map[event.State]int64, err error) {
 	c, err := countJobs(ctx, tx, projection.Moment{})
 	if err != nil {
 		return nil, err
 	}
 	for queue, counts := range c.now {
-		statusOf(byName, queue).Jobs = counts
+		statusOf(byName, queue).Jobs = maps.Clone(counts)
 	}
 	var n, scheduled, retrying, first, next int64
 	err = eachQueue(ctx, tx, byName, func(s *Queue) {
 		s.Ready, s.Scheduled, s.Retrying = n, scheduled, retrying
 		s.OldestReady, s.NextRunAt = event.FromMicros(first), event.FromMicros(next)
-	}, []any{&n, &scheduled, &retrying, &first, &next}, queuedNow, event.Micros(now))
+	}, []any{&n, &scheduled, &retrying, &first, &next}, queuedNow, event.Micros(at))
 	if err != nil {
 		return nil, err
 	}
 	err = eachQueue(ctx, tx, byName, func(s *Queue) {
 		s.Expired, s.OldestLease = n, event.FromMicros(first)
-	}, []any{&n, &first}, expiredNow, event.Micros(now))
-	if err != nil {
-		return nil, err
+	}, []any{&n, &first}, expiredNow, event.Micros(at))
+	return c.now, err
+}
+
+// AbsentAsOf returns which jobs Queues does not count, or of the past: then they are counted as of
+// the moment, unless it is not known in which queues they were.
+func AbsentAsOf(ctx context.Context, tx *ledger.Tx, past bool) (a projection.Absent, err error) {
+	if a, err = projection.AbsentOf(ctx, tx, nil, nil); err != nil || !past {
+		return a, err
 	}
-	if err := addLostClaims(ctx, tx, byName, projection.Moment{Pos: math.MaxInt64, At: now}); err != nil {
-		return nil, err
+	left, err := projection.HasLeft(ctx, tx)
+	if a.Counted = left.Unnamed == 0; !a.Counted {
+		a.Jobs = left.Unnamed
 	}
-	hourAgo, err := tx.PosAt(ctx, now.Add(-time.Hour))
-	if err != nil {
-		return nil, err
-	}
-	tail, err := tx.Tail(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := countActivity(ctx, tx, byName, hourAgo, tail); err != nil {
-		return nil, err
-	}
-	known, err := projection.Queues(ctx, tx)
-	if err != nil {
-		return nil, err
-	}
-	return sortedStatus(byName, known), nil
+	return a, err
 }
 
 // addLostClaims adds the claims that were lost by m and whose commands may still run then.
@@ -192,4 +290,30 @@ func (a *Activity) add(kind event.Kind, n int64) {
 	case event.KindRefused:
 		a.Refused += n
 	}
+}
+
+// count adds a job.
+func (s *Queue) count(j projection.Job, now time.Time) {
+	s.Jobs[j.State]++
+	switch {
+	case j.State == event.Queued && j.RunAt.After(now):
+		s.Scheduled++
+		s.NextRunAt = earliest(s.NextRunAt, j.RunAt)
+	case j.State == event.Queued:
+		s.Ready++
+		s.OldestReady = earliest(s.OldestReady, j.RunAt)
+	case j.State.Held() && !j.LeaseUntil.After(now):
+		s.Expired++
+		s.OldestLease = earliest(s.OldestLease, j.LeaseUntil)
+	}
+	if j.State == event.Queued && j.Failures > 0 {
+		s.Retrying++
+	}
+}
+
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
 }

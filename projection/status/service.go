@@ -2,7 +2,6 @@ package status
 
 import (
 	"context"
-	"math"
 	"slices"
 	"time"
 
@@ -24,7 +23,7 @@ func (s Service) Served() bool {
 	return len(s.Fitting) > 0 || len(s.Serving) == 0 && s.Unannounced
 }
 
-// Workforce is every worker process that the ledger knows, as of one time. WorkforceNow returns one.
+// Workforce is every worker process that the ledger knows, as of one time.
 type Workforce struct {
 	workers     []Worker
 	unannounced map[string]bool // by queue
@@ -36,23 +35,12 @@ WHERE e.pos > ?1 AND e.pos <= ?2 AND e.kind = 2
     AND w.boot NOT IN (SELECT a.boot FROM events s JOIN workers a ON a.n = s.worker
     WHERE s.job IS NULL AND s.seq IS NULL AND s.kind = 15 AND s.pos <= ?2)`
 
-// WorkforceNow returns the worker processes as of now. It reads the claims of the last hour.
-func WorkforceNow(ctx context.Context, tx *ledger.Tx, now time.Time) (f Workforce, err error) {
-	if f.workers, err = Workers(ctx, tx, now, true); err != nil {
+// workforce returns the worker processes as of l. It reads the claims of the hour before.
+func (l *look) workforce(ctx context.Context, tx *ledger.Tx) (f Workforce, err error) {
+	if f.workers, err = l.all(ctx, tx); err != nil {
 		return f, err
 	}
-	err = f.addUnannounced(ctx, tx, projection.Moment{Pos: math.MaxInt64, At: now})
-	return f, err
-}
-
-// workforceAsOf returns the worker processes as of m; open are the jobs of projection.OpenJobsAsOf. It reads
-// the claims of the hour before m.
-func workforceAsOf(ctx context.Context, tx *ledger.Tx, open map[int64]projection.Job, m projection.Moment) (
-	f Workforce, err error) {
-	if f.workers, err = listWorkers(ctx, tx, heldAmong(open), m, true); err != nil {
-		return f, err
-	}
-	err = f.addUnannounced(ctx, tx, m)
+	err = f.addUnannounced(ctx, tx, l.at)
 	return f, err
 }
 

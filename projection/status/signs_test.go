@@ -126,7 +126,6 @@ func TestStatusPlans(t *testing.T) {
 		"j USING INTEGER PRIMARY KEY (rowid=?)", "e USING INDEX sqlite_autoindex_events_1 (job=?)")
 	ledgertest.WantPlan(t, s, actsIn, "e USING INDEX sqlite_autoindex_events_1 (job=?)")
 	ledgertest.WantPlan(t, s, takeovers, "e USING INDEX rare_events (kind=? AND rowid>?)")
-	ledgertest.WantPlan(t, s, takenAfter, "e USING INDEX lost_claims (at>?)")
 	ledgertest.WantPlan(t, s, claimedSince, "c USING COVERING INDEX claims (worker=? AND at>?)")
 	ledgertest.WantPlan(t, s, openNow, "jobs USING INDEX ready (lane>?)",
 		"jobs USING INDEX leases (lease_expires_at>?)")

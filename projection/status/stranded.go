@@ -31,15 +31,24 @@ func StrandedJobs(ctx context.Context, tx *ledger.Tx, now time.Time, patience ti
 	for _, q := range known {
 		paused[q.Name] = q.Paused
 	}
-	workforce, err := WorkforceNow(ctx, tx, now)
+	l := look{at: projection.Now(now)}
+	return l.stranded(ctx, tx, paused, patience)
+}
+
+// stranded is StrandedJobs as of l.
+func (l *look) stranded(ctx context.Context, tx *ledger.Tx, paused map[string]bool, patience time.Duration) (
+	found []Stranded, err error) {
+	workforce, err := l.workforce(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
-	lanes, err := ReadyLanes(ctx, tx, now)
-	if err != nil {
-		return nil, err
+	lanes := ReadyLanesAmong(l.open, l.at.At)
+	if l.at.IsNow() {
+		if lanes, err = ReadyLanes(ctx, tx, l.at.At); err != nil {
+			return nil, err
+		}
 	}
-	return workforce.stranded(lanes, paused, now, patience), nil
+	return workforce.stranded(lanes, paused, l.at.At, patience), nil
 }
 
 // stranded returns what is stranded among lanes.
@@ -57,56 +66,23 @@ func (f Workforce) stranded(lanes []ReadyLane, paused map[string]bool, now time.
 	return found
 }
 
-// AddStranded sets Stranded in the statuses of queues. It looks at workers only if a job has waited for a
+// addStranded sets Stranded in the statuses of queues. It looks at workers only if a job has waited for a
 // minute.
-func AddStranded(ctx context.Context, tx *ledger.Tx, queues []Queue, now time.Time) error {
-	if !slices.ContainsFunc(queues, func(q Queue) bool { return q.hasWaited(now) }) {
+func (l *look) addStranded(ctx context.Context, tx *ledger.Tx, queues []Queue) error {
+	if !slices.ContainsFunc(queues, func(q Queue) bool { return q.hasWaited(l.at.At) }) {
 		return nil
 	}
-	found, err := StrandedJobs(ctx, tx, now, time.Minute)
-	for _, s := range found {
-		for i := range queues {
-			if q := &queues[i]; q.Name == s.Queue {
-				q.Stranded = append(q.Stranded, s)
-			}
-		}
-	}
-	return err
-}
-
-// AddStrandedAsOf is AddStranded for the statuses that QueuesAsOf returned for m.
-func AddStrandedAsOf(ctx context.Context, tx *ledger.Tx, queues []QueueThen, m projection.Moment) error {
-	if !anyHasWaited(queues, m) {
-		return nil
-	}
-	workers, err := listWorkers(ctx, tx, heldAmong(queues[0].open), m, true)
-	if err != nil {
-		return err
-	}
-	return addStrandedAmong(ctx, tx, queues, workers, m)
-}
-
-// addStrandedAmong is AddStrandedAsOf where all worker processes as of m are known.
-func addStrandedAmong(ctx context.Context, tx *ledger.Tx, queues []QueueThen, workers []Worker,
-	m projection.Moment) error {
-	open, paused := queues[0].open, make(map[string]bool)
+	paused := make(map[string]bool)
 	for _, q := range queues {
 		paused[q.Name] = q.Paused
 	}
-	workforce := Workforce{workers: workers}
-	if err := workforce.addUnannounced(ctx, tx, m); err != nil {
-		return err
+	found, err := l.stranded(ctx, tx, paused, time.Minute)
+	for _, s := range found {
+		if i := slices.IndexFunc(queues, func(q Queue) bool { return q.Name == s.Queue }); i >= 0 {
+			queues[i].Stranded = append(queues[i].Stranded, s)
+		}
 	}
-	for _, s := range workforce.stranded(ReadyLanesAmong(open, m.At), paused, m.At, time.Minute) {
-		i := slices.IndexFunc(queues, func(q QueueThen) bool { return q.Name == s.Queue })
-		queues[i].Stranded = append(queues[i].Stranded, s)
-	}
-	return nil
-}
-
-// anyHasWaited reports whether a job of any queue may be stranded at m.
-func anyHasWaited(queues []QueueThen, m projection.Moment) bool {
-	return slices.ContainsFunc(queues, func(q QueueThen) bool { return q.hasWaited(m.At) })
+	return err
 }
 
 // hasWaited reports whether a job of q has been ready for a minute at now, and may be claimed.

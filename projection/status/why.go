@@ -98,7 +98,8 @@ func Explain(ctx context.Context, tx *ledger.Tx, j projection.Job, now time.Time
 			return w, err
 		}
 	}
-	workforce, err := WorkforceNow(ctx, tx, now)
+	l := look{at: projection.Now(now)}
+	workforce, err := l.workforce(ctx, tx)
 	if err != nil {
 		return w, err
 	}
@@ -159,7 +160,8 @@ func ExplainAsOf(ctx context.Context, tx *ledger.Tx, n int64, m projection.Momen
 		w.Holders = holders(open, j.Queue)
 	}
 	w.Ahead, w.Higher = JobsBeforeAmong(open, j, m.At)
-	workforce, err := workforceAsOf(ctx, tx, open, m)
+	l := look{at: m, open: open}
+	workforce, err := l.workforce(ctx, tx)
 	if err != nil {
 		return w, err
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -21,7 +20,7 @@ type WorkerState string
 const (
 	Working WorkerState = "working" // holds jobs, or runs the command of a claim that it lost
 	Idle    WorkerState = "idle"    // present, and holds none
-	Silent  WorkerState = "silent"  // did not announce its end and shows no life; see WorkersAsOf
+	Silent  WorkerState = "silent"  // did not announce its end and shows no life; see Workers
 	Stopped WorkerState = "stopped"
 )
 
@@ -49,38 +48,88 @@ type Worker struct {
 
 const presentNow = `SELECT w.n, p.seen_at FROM workers w JOIN presence p ON p.boot = w.boot`
 
-// Workers returns, by name, the worker processes that are present at now or hold jobs; with all, every one
-// that ever announced a start. A silent one that holds nothing is listed for a day.
-func Workers(ctx context.Context, tx *ledger.Tx, now time.Time, all bool) ([]Worker, error) {
-	held, err := projection.AllHeld(ctx, tx)
-	if err != nil {
-		return nil, err
-	}
-	return listWorkers(ctx, tx, held, projection.Moment{Pos: math.MaxInt64, At: now}, all)
+// Workers asks which worker processes there are.
+//
+// Presence is recorded for now only. A process was alive at a moment of the past if anything shows that it
+// lived later. One of which nothing does up to now was silent then if it had missed one presence record, or
+// if a process of its name had started on its host. Now, it is silent after three, or after one with such a
+// successor. One that held a job and recorded no presence is working until its lease ends, unless it never
+// wrote again and the lease was left to run out.
+type Workers struct {
+	At  projection.Moment // see projection.Now
+	All bool              // every one that ever started
 }
 
-// WorkersAsOf returns, by name, the worker processes that had started and not stopped at m or held jobs then;
-// with all, every one that had ever started. Presence is recorded for now only: a process was alive at m if
-// anything shows that it lived later. One of which nothing does up to now was silent at m if it had missed
-// one presence record by then, or if a process of its name had started on its host. Now, it is silent after
-// three. One that held a job at m and recorded no presence is working until its lease ends, unless it never
-// wrote again and the lease was left to run out.
-func WorkersAsOf(ctx context.Context, tx *ledger.Tx, m projection.Moment, all bool) ([]Worker, error) {
-	then, err := projection.ListAsOf(ctx, tx,
-		projection.Filter{States: []event.State{event.ClaimedState, event.Running}}, m)
+// Read returns, by name, the processes that had started and not stopped at the moment, or held jobs then. A
+// silent one that holds nothing is listed for a day.
+func (q Workers) Read(ctx context.Context, tx *ledger.Tx) ([]Worker, error) {
+	held, err := heldAt(ctx, tx, q.At)
 	if err != nil {
 		return nil, err
 	}
-	held := make([]projection.Job, len(then))
-	for i := range then {
-		held[i] = then[i].Job
-	}
-	sortByClaim(held)
-	workers, err := listWorkers(ctx, tx, held, m, all)
-	if err == nil {
+	workers, err := listWorkers(ctx, tx, held, q.At, q.All)
+	if err == nil && !q.At.IsNow() {
 		err = seenAfterHorizon(ctx, tx, workers)
 	}
 	return workers, err
+}
+
+// heldAt returns the jobs that were held at m, the oldest claim first.
+func heldAt(ctx context.Context, tx *ledger.Tx, m projection.Moment) (held []projection.Job, err error) {
+	if m.IsNow() {
+		return projection.AllHeld(ctx, tx)
+	}
+	then, err := projection.ListAsOf(ctx, tx,
+		projection.Filter{States: []event.State{event.ClaimedState, event.Running}}, m)
+	for i := range then {
+		held = append(held, then[i].Job)
+	}
+	sortByClaim(held)
+	return held, err
+}
+
+// all returns all worker processes as of l.
+func (l *look) all(ctx context.Context, tx *ledger.Tx) ([]Worker, error) {
+	if l.workers != nil {
+		return l.workers, nil
+	}
+	var held []projection.Job
+	var err error
+	if l.at.IsNow() {
+		held, err = projection.AllHeld(ctx, tx)
+	} else {
+		held = heldAmong(l.open)
+		err = setErased(ctx, tx, held)
+	}
+	if err == nil {
+		l.workers, err = listWorkers(ctx, tx, held, l.at, true)
+	}
+	return l.workers, err
+}
+
+// Both asks what Queues, with Stranded, and Workers, without All, do, and reads what they share once.
+type Both struct{ At projection.Moment }
+
+// Read returns the queues and the workers.
+func (q Both) Read(ctx context.Context, tx *ledger.Tx) (queues []Queue, workers []Worker, err error) {
+	queues, l, err := Queues{At: q.At}.read(ctx, tx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := l.addStranded(ctx, tx, queues); err != nil {
+		return nil, nil, err
+	}
+	if q.At.IsNow() { // those of long ago are many
+		workers, err = Workers{At: q.At}.Read(ctx, tx)
+		return queues, workers, err
+	}
+	all, err := l.all(ctx, tx)
+	forgotten := func(w Worker) bool { return w.forgotten(q.At.At) }
+	workers = slices.DeleteFunc(slices.Clone(all), forgotten)
+	if err == nil {
+		err = seenAfterHorizon(ctx, tx, workers)
+	}
+	return queues, workers, err
 }
 
 // seenAfterHorizon returns a projection.ArchivedError if the last sign of life of one of workers, which has
@@ -142,7 +191,7 @@ func sortByClaim(jobs []projection.Job) {
 func listWorkers(ctx context.Context, tx *ledger.Tx, held []projection.Job, m projection.Moment, all bool) (
 	[]Worker, error) {
 	found := make(map[int64]*Worker)
-	past := m.Pos != math.MaxInt64
+	past := !m.IsNow()
 	if err := addHeld(ctx, tx, found, held); err != nil {
 		return nil, err
 	}

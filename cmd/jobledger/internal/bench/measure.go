@@ -9,6 +9,7 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection"
 	"jobledger/projection/audit"
 	"jobledger/projection/status"
 )
@@ -30,7 +31,7 @@ func (b *run) snapshot(ctx context.Context, after int64) (s snapshot, err error)
 		if s.tail, err = tx.Tail(ctx); err != nil {
 			return err
 		}
-		queues, err := status.Queues(ctx, tx, tx.Now())
+		queues, err := status.Queues{At: projection.Now(tx.Now())}.Read(ctx, tx)
 		if err != nil {
 			return err
 		}

@@ -196,7 +196,7 @@ func (d *examination) leases(ctx context.Context, tx *ledger.Tx) error {
 }
 
 func (d *examination) workers(ctx context.Context, tx *ledger.Tx) error {
-	workers, err := status.Workers(ctx, tx, d.now(), false)
+	workers, err := status.Workers{At: projection.Now(d.now())}.Read(ctx, tx)
 	var silent []status.Worker
 	jobs := 0
 	for _, w := range workers {
@@ -219,7 +219,7 @@ func (d *examination) workers(ctx context.Context, tx *ledger.Tx) error {
 }
 
 func (d *examination) queues(ctx context.Context, tx *ledger.Tx) error {
-	queues, err := status.Queues(ctx, tx, d.now())
+	queues, err := status.Queues{At: projection.Now(d.now())}.Read(ctx, tx)
 	for _, q := range queues {
 		if q.Paused && q.Ready > 0 {
 			d.advise(CodePaused, d.command("resume -q "+q.Name), "the queue %s is paused by %s since %s: %s; %s there",

@@ -106,7 +106,7 @@ func headOf(ctx context.Context, tx *ledger.Tx) head {
 // ledger open. It cannot find a script between two commands, or a process on a file system that does not show
 // locks.
 func atWork(ctx context.Context, tx *ledger.Tx, now time.Time) ([]status.Worker, error) {
-	workers, err := status.Workers(ctx, tx, now, false)
+	workers, err := status.Workers{At: projection.Now(now)}.Read(ctx, tx)
 	var busy []status.Worker
 	for _, w := range workers {
 		if w.State == status.Working || w.State == status.Idle {

@@ -63,7 +63,7 @@ func Replay(ctx context.Context, source *ledger.Store, o ReplayOptions) (done Re
 func tally(ctx context.Context, store *ledger.Store, at time.Time) (follow.Tally, error) {
 	counts := make(follow.Tally)
 	err := store.Read(ctx, func(tx *ledger.Tx) error {
-		queues, err := status.Queues(ctx, tx, at)
+		queues, err := status.Queues{At: projection.Now(at)}.Read(ctx, tx)
 		for _, q := range queues {
 			counts[q.Name] = q.Jobs
 		}

@@ -14,6 +14,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/failpoint"
+	"jobledger/projection"
 	"jobledger/projection/audit"
 	"jobledger/projection/status"
 )
@@ -205,7 +206,7 @@ func (r *restore) count(ctx context.Context, tx *ledger.Tx) (err error) {
 		}
 		r.done.At = e.At
 	}
-	queues, err := status.Queues(ctx, tx, r.Now())
+	queues, err := status.Queues{At: projection.Now(r.Now())}.Read(ctx, tx)
 	for _, q := range queues {
 		for state, n := range q.Jobs {
 			r.done.Jobs += n

@@ -54,7 +54,7 @@ func Status(queues []status.Queue, now time.Time) (t *render.Table, total status
 }
 
 // CountsNow is a table of what has become of the queues.
-func CountsNow(found []status.QueueThen) *render.Table {
+func CountsNow(found []status.Queue) *render.Table {
 	t := &render.Table{Columns: []render.Column{{Title: "NOW", Least: 8}}}
 	shown := shownStates(func(yield func(map[event.State]int64) bool) {
 		for _, q := range found {
@@ -106,8 +106,8 @@ type CountsJSON struct {
 }
 
 // NewStatusThenJSON is q, as it was at m, for programs.
-func NewStatusThenJSON(q status.QueueThen, m projection.Moment) StatusThenJSON {
-	return StatusThenJSON{state.NewQueue(q.Queue, m.At), render.TimeOrNull(m.At), m.Pos, countsOf(q.Now)}
+func NewStatusThenJSON(q status.Queue, m projection.Moment) StatusThenJSON {
+	return StatusThenJSON{state.NewQueue(q, m.At), render.TimeOrNull(m.At), m.Pos, countsOf(q.Now)}
 }
 
 func countsOf(n map[event.State]int64) CountsJSON {

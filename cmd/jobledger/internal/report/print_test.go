@@ -11,6 +11,7 @@ import (
 	"jobledger/ledger/event"
 	_ "jobledger/ledger/ledgertest" // the flags of all tests
 	"jobledger/projection/attempts"
+	"jobledger/projection/query"
 	"jobledger/projection/status"
 )
 
@@ -26,7 +27,7 @@ var wideRows = map[string]Row{
 	"taken": TakenJob{At: noon, Job: "01KY0000000000000000000000", Queue: "thumbnails", Attempt: 12,
 		From:   mailer,
 		Reason: event.LeaseExpired, Next: attempts.Attempt{Pos: 9, Worker: mailer, ClaimedAt: noon.Add(time.Hour)}},
-	"silent": SilentWorker{status.SilentWorker{Taken: 12345, Holds: 1234,
+	"silent": SilentWorker{query.SilentWorker{Taken: 12345, Holds: 1234,
 		LostWorker: status.LostWorker{Worker: status.Worker{Worker: mailer, SeenAt: noon}}}},
 	"poison": PoisonJob{Job: "01KY0000000000000000000000", Taken: 12, Processes: 10, Last: noon,
 		Queue:   "thumbnails",

@@ -11,7 +11,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/attempts"
-	"jobledger/projection/status"
+	"jobledger/projection/query"
 )
 
 // TakenJob is a job that was taken from a worker, and the claim after that.
@@ -97,7 +97,7 @@ func queueOf(ctx context.Context, tx *ledger.Tx, n int64, known map[int64]string
 }
 
 // SilentWorker is a worker process that did not announce its end.
-type SilentWorker struct{ status.SilentWorker }
+type SilentWorker struct{ query.SilentWorker }
 
 // Fields implements [Row].
 func (w SilentWorker) Fields() []Field {
@@ -109,7 +109,7 @@ func (w SilentWorker) Fields() []Field {
 // of life is within s, in the order of that sign. They count as lost the jobs that were taken from them since
 // s began.
 func Silent(ctx context.Context, tx *ledger.Tx, s Window) (silent []SilentWorker, err error) {
-	q := status.FellSilent{Worker: s.Worker}
+	q := query.Silent{Worker: s.Worker}
 	if s.After > 0 {
 		if q.From, err = projection.AtPos(ctx, tx, s.After); err != nil {
 			return nil, err

@@ -23,6 +23,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	_ "jobledger/ledger/ledgertest" // for -engine and -soak
+	"jobledger/projection"
 	"jobledger/projection/status"
 )
 
@@ -281,7 +282,7 @@ func TestMetricsAreWhatTheLedgerHas(t *testing.T) {
 		if pos, err = tx.Tail(t.Context()); err != nil {
 			return err
 		}
-		queues, err = status.Queues(t.Context(), tx, time.Now())
+		queues, err = status.Queues{At: projection.Now(time.Now())}.Read(t.Context(), tx)
 		return err
 	})
 	if err != nil {

@@ -94,10 +94,8 @@ func (p *Verbs) statusNowOrThen(c *cli.Context, absent *projection.Absent) (isPa
 		if last, err = state.LastEvent(c.Context, tx, 0); err != nil {
 			return err
 		}
-		if queues, err = status.Queues(c.Context, tx, p.Now()); err != nil || p.JSON {
-			return err
-		}
-		return status.AddStranded(c.Context, tx, queues, p.Now())
+		queues, err = status.Queues{At: projection.Now(p.Now()), Stranded: !p.JSON}.Read(c.Context, tx)
+		return err
 	})
 	switch {
 	case err != nil || past.Given:
@@ -114,22 +112,19 @@ func (p *Verbs) statusNowOrThen(c *cli.Context, absent *projection.Absent) (isPa
 // then is in memory, so that a slow reader holds no snapshot open.
 func (p *Verbs) statusThen(ctx context.Context, tx *ledger.Tx, past cli.Past) error {
 	m := past.Moment
-	found, err := status.QueuesAsOf(ctx, tx, m)
+	found, err := status.Queues{At: m, Stranded: !p.JSON}.Read(ctx, tx)
 	if err != nil {
 		return err
 	}
 	then := p.at(m)
 	if p.JSON {
-		return cli.PrintJSONOf(p.Program, found, func(q status.QueueThen) layout.StatusThenJSON {
+		return cli.PrintJSONOf(p.Program, found, func(q status.Queue) layout.StatusThenJSON {
 			return layout.NewStatusThenJSON(q, m)
 		})
 	}
 	if len(found) == 0 {
 		p.Message("no jobs yet at pos %d", m.Pos)
 		return nil
-	}
-	if err := status.AddStrandedAsOf(ctx, tx, found, m); err != nil {
-		return err
 	}
 	last, err := state.LastEvent(ctx, tx, m.Pos)
 	if err != nil {
@@ -142,11 +137,7 @@ func (p *Verbs) statusThen(ctx context.Context, tx *ledger.Tx, past cli.Past) er
 	if err := p.PrintLine(header); err != nil {
 		return err
 	}
-	var queues []status.Queue
-	for _, q := range found {
-		queues = append(queues, q.Queue)
-	}
-	if err := then.printStatus(queues, last); err != nil {
+	if err := then.printStatus(found, last); err != nil {
 		return err
 	}
 	if past.Copy {

@@ -5,6 +5,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/ledger"
+	"jobledger/projection"
 	"jobledger/projection/status"
 )
 
@@ -41,13 +42,13 @@ func (p *Verbs) Workers() cli.Verb {
 				switch {
 				case err != nil:
 				case past.Given:
-					workers, err = status.WorkersAsOf(c.Context, tx, past.Moment, c.Bool("all"))
+					workers, err = status.Workers{At: past.Moment, All: c.Bool("all")}.Read(c.Context, tx)
 					if !p.JSON && err == nil {
 						p.Message("%s", p.Moment(past.Moment))
 					}
 					p = p.at(past.Moment)
 				default:
-					workers, err = status.Workers(c.Context, tx, p.Now(), c.Bool("all"))
+					workers, err = status.Workers{At: projection.Now(p.Now()), All: c.Bool("all")}.Read(c.Context, tx)
 				}
 				return err
 			})

@@ -36,7 +36,7 @@ func whatIsLeft(ctx context.Context, service *commands.Service, queues []string,
 	err error) {
 	err = service.Store.Read(ctx, func(tx *ledger.Tx) error {
 		all = nil
-		found, err := status.Queues(ctx, tx, now)
+		found, err := status.Queues{At: projection.Now(now)}.Read(ctx, tx)
 		if err != nil {
 			return err
 		}

@@ -82,9 +82,6 @@ func (a *API) ledgerMetrics(ctx context.Context, open bool) (string, error) {
 		if figures, err = view.ReadFigures(ctx, tx, now); err != nil {
 			return err
 		}
-		if err = status.AddStranded(ctx, tx, figures.Queues, now); err != nil {
-			return err
-		}
 		counts.Reset()
 		var traceErr error
 		counted, _, err = a.totals.Refresh(ctx, tx, func(queues map[string]*view.QueueTotals) {

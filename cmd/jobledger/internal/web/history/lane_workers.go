@@ -78,7 +78,7 @@ func (l *Lanes) addIdle(ctx context.Context, tx *ledger.Tx, s Span) error {
 	if s.Own {
 		return nil
 	}
-	all, err := status.WorkersAsOf(ctx, tx, s.To, true)
+	all, err := status.Workers{At: s.To, All: true}.Read(ctx, tx)
 	if err != nil {
 		return err
 	}

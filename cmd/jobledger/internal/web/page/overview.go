@@ -52,7 +52,6 @@ func (p *Pages) overview(w http.ResponseWriter, r *http.Request) error {
 	}
 	var shown overviewView
 	var figures view.Figures
-	var then []status.QueueThen
 	now := p.Now()
 	err = p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
 		m, err := p.momentOf(r, query, tx)
@@ -63,7 +62,7 @@ func (p *Pages) overview(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		if now = p.clock(m).At; m.Given {
-			figures, then, err = view.ReadFiguresAsOf(r.Context(), tx, m.Moment)
+			figures, err = view.ReadFiguresAsOf(r.Context(), tx, m.Moment)
 			return err
 		}
 		if figures, now, err = p.Figures.Read(r.Context(), tx, now); err == nil {
@@ -80,7 +79,7 @@ func (p *Pages) overview(w http.ResponseWriter, r *http.Request) error {
 	shown.SQL = shown.countsSQL("")
 	shown.Command = "jobledger status"
 	if shown.At != "" {
-		shown.Counts = layout.CountsNow(then)
+		shown.Counts = layout.CountsNow(figures.Queues)
 		shown.Command += " --as-of " + quoted(shown.At)
 	}
 	shown.Workers = layout.Workers(figures.Workers, now)

@@ -87,26 +87,13 @@ func (p *Pages) readQueue(r *http.Request, tx *ledger.Tx, s history.Span, shown 
 		return false, err
 	}
 	now := p.clock(m).At
-	var queues []status.Queue
-	var workers []status.Worker
+	asked := projection.Now(now)
 	if m.Given {
-		var then []status.QueueThen
-		if then, workers, err = status.AsOf(ctx, tx, m.Moment); err != nil {
-			return false, err
-		}
-		for _, q := range then {
-			queues = append(queues, q.Queue)
-		}
-	} else {
-		if queues, err = status.Queues(ctx, tx, now); err != nil {
-			return false, err
-		}
-		if err := status.AddStranded(ctx, tx, queues, now); err != nil {
-			return false, err
-		}
-		if workers, err = status.Workers(ctx, tx, now, false); err != nil {
-			return false, err
-		}
+		asked = m.Moment
+	}
+	queues, workers, err := status.Both{At: asked}.Read(ctx, tx)
+	if err != nil {
+		return false, err
 	}
 	for _, q := range queues {
 		if q.Name != shown.Name {

@@ -68,9 +68,9 @@ func (p *Pages) workersPage(w http.ResponseWriter, r *http.Request) error {
 		var found []status.Worker
 		if m.Given {
 			shown.SQL = sqltext.Held(now)
-			found, err = status.WorkersAsOf(r.Context(), tx, m.Moment, all)
+			found, err = status.Workers{At: m.Moment, All: all}.Read(r.Context(), tx)
 		} else {
-			found, err = status.Workers(r.Context(), tx, now, all)
+			found, err = status.Workers{At: projection.Now(now), All: all}.Read(r.Context(), tx)
 		}
 		if err != nil {
 			return err
@@ -219,7 +219,7 @@ func (p *Pages) workerPage(w http.ResponseWriter, r *http.Request) error {
 			if err != nil {
 				return err
 			}
-			then, err := status.WorkersAsOf(r.Context(), tx, at, true)
+			then, err := status.Workers{At: at, All: true}.Read(r.Context(), tx)
 			if err != nil {
 				return err
 			}
@@ -265,7 +265,7 @@ func (v *oneWorkerView) addProcesses(ctx context.Context, tx *ledger.Tx, s histo
 	if s.To.Pos == 0 { // nothing had happened
 		return nil
 	}
-	all, err := status.WorkersAsOf(ctx, tx, s.To, true)
+	all, err := status.Workers{At: s.To, All: true}.Read(ctx, tx)
 	if err != nil {
 		return err
 	}

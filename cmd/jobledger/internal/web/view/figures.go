@@ -37,10 +37,7 @@ func ReadFigures(ctx context.Context, tx *ledger.Tx, now time.Time) (f Figures, 
 	if f.Last, err = state.LastEvent(ctx, tx, 0); err != nil {
 		return f, err
 	}
-	if f.Queues, err = status.Queues(ctx, tx, now); err != nil {
-		return f, err
-	}
-	if f.Workers, err = status.Workers(ctx, tx, now, false); err != nil {
+	if f.Queues, f.Workers, err = (status.Both{At: projection.Now(now)}).Read(ctx, tx); err != nil {
 		return f, err
 	}
 	overdue, err := status.OverdueLeases(ctx, tx, now, overdueSlack)
@@ -49,19 +46,15 @@ func ReadFigures(ctx context.Context, tx *ledger.Tx, now time.Time) (f Figures, 
 }
 
 // ReadFiguresAsOf reads what the overview shows of m.
-func ReadFiguresAsOf(ctx context.Context, tx *ledger.Tx, m projection.Moment) (f Figures,
-	then []status.QueueThen, err error) {
+func ReadFiguresAsOf(ctx context.Context, tx *ledger.Tx, m projection.Moment) (f Figures, err error) {
 	f.Pos = m.Pos
-	if then, f.Workers, err = status.AsOf(ctx, tx, m); err != nil || m.Pos == 0 {
-		return f, then, err
-	}
-	for _, q := range then {
-		f.Queues = append(f.Queues, q.Queue)
+	if f.Queues, f.Workers, err = (status.Both{At: m}).Read(ctx, tx); err != nil || m.Pos == 0 {
+		return f, err
 	}
 	if f.Last, err = state.LastEvent(ctx, tx, m.Pos); err != nil {
-		return f, then, err
+		return f, err
 	}
-	return f, then, f.addCourse(ctx, tx, new(Minutes), m.At)
+	return f, f.addCourse(ctx, tx, new(Minutes), m.At)
 }
 
 // addCourse adds what went on up to f.Pos, at now.

@@ -108,13 +108,9 @@ func BenchmarkMinutes(b *testing.B) {
 // samePaces compares minutes with those that only the hours before at make.
 func samePaces(t *testing.T, tx *ledger.Tx, minutes *Minutes, at projection.Moment) error {
 	t.Helper()
-	then, err := status.QueuesAsOf(t.Context(), tx, at)
+	queues, err := status.Queues{At: at}.Read(t.Context(), tx)
 	if err != nil {
 		return err
-	}
-	var queues []status.Queue
-	for _, q := range then {
-		queues = append(queues, q.Queue)
 	}
 	var afresh Minutes
 	if err := afresh.refresh(t.Context(), tx, at.Pos, at.At); err != nil {

@@ -7,7 +7,6 @@ import (
 
 	"jobledger/cmd/jobledger/internal/seen"
 	"jobledger/ledger"
-	"jobledger/projection/status"
 )
 
 // How long figures may be used again, in times of what they cost: a twentieth of a processor at most goes
@@ -50,9 +49,6 @@ func (n *Now) Read(ctx context.Context, tx *ledger.Tx, now time.Time) (f Figures
 	}
 	began := time.Now()
 	if f, err = ReadFigures(ctx, tx, now); err != nil {
-		return f, now, err
-	}
-	if err = status.AddStranded(ctx, tx, f.Queues, now); err != nil {
 		return f, now, err
 	}
 	if err = f.addCourse(ctx, tx, &n.minutes, now); err != nil {
