@@ -131,6 +131,9 @@ func apply(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c
 			c.dependent = len(edges) > 0
 		}
 		after, err = applyTo(ctx, tx, actor, fresh, c)
+		if err == nil && c.Now {
+			err = journal.AwaitNoMore(ctx, tx, actor, after)
+		}
 		if at := addTruncated(tx.Now(), c.Delay); err == nil && c.Delay > 0 && at.After(after.RunAt) {
 			after, err = applyTo(ctx, tx, actor, after, Reschedule{RunAt: &at, Reason: c.Reason})
 		}

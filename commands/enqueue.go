@@ -256,6 +256,9 @@ func (n newJob) find(ctx context.Context, tx *ledger.Tx) (j projection.Job, err 
 	if n.Key != "" && !found && err == nil {
 		j, found, err = projection.GetByKey(ctx, tx, n.Queue, n.Key)
 	}
+	if err == nil && !found && n.UniqueWhile == event.WhileUnfinished {
+		err = keyOpen(ctx, tx, n.name(), "", n.Queue, n.Key)
+	}
 	if err != nil || !found {
 		return projection.Job{ID: n.id}, err
 	}

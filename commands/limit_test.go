@@ -73,7 +73,17 @@ func TestLimitSlotIsFreeAfterEveryEnd(t *testing.T) {
 		"succeed": q.succeed,
 		"fail":    func(j projection.Job) { q.apply(j, commands.Fail{Token: j.Token, NoRetry: true}) },
 		"release": func(j projection.Job) { q.apply(j, commands.Release{Token: j.Token, Delay: time.Hour}) },
-		"cancel":  func(j projection.Job) { q.apply(j, commands.Cancel{}) },
+		"cancel": func(j projection.Job) {
+			q.apply(j, commands.Cancel{})
+			if more := q.claim("b"); len(more) != 0 {
+				t.Fatal("claimed a second job while the command of a cancelled one may run")
+			}
+			q.apply(j, commands.ReportStop{Token: j.Token})
+		},
+		"cancel, and the lease ends": func(j projection.Job) {
+			q.apply(j, commands.Cancel{})
+			q.Now = q.Now.Add(2 * time.Minute)
+		},
 		"reclaim": func(projection.Job) { q.Now = q.Now.Add(2 * time.Minute); q.sweep() },
 	} {
 		q.enqueue(commands.Enqueue{MaxAttempts: 1})

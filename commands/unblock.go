@@ -36,6 +36,9 @@ func applyUnblock(ctx context.Context, tx *ledger.Tx, actor string, j projection
 	projection.Job, error) {
 	late, err := deps.LateOf(ctx, tx, j.N)
 	if err == nil {
+		err = journal.DelayByMet(ctx, tx, j.N, late.Met())
+	}
+	if err == nil {
 		_, err = late.RemoveMet(tx) // by the events it waits for those no more
 	}
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/ends"
 )
 
 // What is done about a job whose key another job has: the values of Enqueue.OnDuplicate.
@@ -59,9 +60,23 @@ func (n newJob) duplicate(j projection.Job) (journal.Fact, error) {
 		PayloadSHA256: ledger.Digest(j.Salt, payload), PayloadBytes: int64(len(payload))}}, nil
 }
 
+// keyOpen returns a ConflictError if the key of a queue was that of a job, other than but, which was
+// cancelled and whose command may still run.
+func keyOpen(ctx context.Context, tx *ledger.Tx, name string, but event.JobID, queue, key string) error {
+	j, until, open, err := ends.OfKey(ctx, tx, queue, key, but, tx.Now())
+	if err != nil || !open {
+		return err
+	}
+	return &ConflictError{name, j.ID, fmt.Sprintf("key %q belongs to it until its command has ended; it is "+
+		"%s, and its command may run until %s", key, j.State, event.FormatTime(until))}
+}
+
 // keyTaken returns a ConflictError if j, which has ended, cannot run again because another job has its key.
 func keyTaken(ctx context.Context, tx *ledger.Tx, c Retry, j projection.Job) error {
 	holder, taken, err := projection.KeyHolder(ctx, tx, j)
+	if err == nil && !taken && j.UniqueWhile == event.WhileUnfinished && !c.Now {
+		err = keyOpen(ctx, tx, c.name(), j.ID, j.Queue, j.Key)
+	}
 	if err != nil || !taken {
 		return err
 	}

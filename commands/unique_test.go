@@ -25,6 +25,7 @@ type uniqueJob struct {
 	key, while     string
 	payload, state string
 	gone           bool // it has given its key up
+	open           bool // it was cancelled while it was claimed, and its command may run
 }
 
 // Random commands on jobs with few keys agree with a model, which knows for each job whether it has its key.
@@ -73,6 +74,10 @@ func TestUniqueKeysAsTheModelHasThem(t *testing.T) {
 				waits := h != nil && h.state == "queued"
 				conflict := h != nil && (h.while == "" && e.UniqueWhile != "" || h.while != "" && e.UniqueWhile == "" ||
 					h.while == "" && !same || e.OnDuplicate == commands.ReplaceDuplicate && !same && !waits)
+				conflict = conflict || h == nil && e.UniqueWhile == event.WhileUnfinished &&
+					slices.ContainsFunc(jobs, func(j *uniqueJob) bool {
+						return j.open && j.key == e.Key && j.while == event.WhileUnfinished && j.state == "cancelled"
+					})
 				answers, err := q.Enqueue(t.Context(), "cli:test", e)
 				switch {
 				case conflict:
@@ -103,7 +108,7 @@ func TestUniqueKeysAsTheModelHasThem(t *testing.T) {
 					if string(got.Payload) != j.payload || got.Key != j.key {
 						r.Fatalf("claimed %q with key %q, want %q with %q", got.Payload, got.Key, j.payload, j.key)
 					}
-					j.job, j.state = got, "claimed"
+					j.job, j.state, j.open = got, "claimed", false
 					j.gone = j.gone || j.while == event.WhileQueued
 				}
 			case "succeed":
@@ -126,7 +131,11 @@ func TestUniqueKeysAsTheModelHasThem(t *testing.T) {
 				}
 			case "cancel":
 				if j := pick("queued", "claimed"); j != nil {
+					token, claimed := j.job.Token, j.state == "claimed"
 					j.job = q.command(j.job, commands.Cancel{})
+					if j.open = j.open || claimed; claimed && rapid.Bool().Draw(r, "stopped") {
+						j.job, j.open = q.command(j.job, commands.ReportStop{Token: token}), false
+					}
 					end(j, "cancelled")
 				}
 			case "retry":
@@ -140,7 +149,7 @@ func TestUniqueKeysAsTheModelHasThem(t *testing.T) {
 				case taken && !errors.Is(err, commands.ErrConflict), !taken && err != nil:
 					r.Fatalf("retry of %+v, whose key %+v has: %v", j, h, err)
 				case err == nil:
-					j.job, j.state, j.gone = after, "queued", false
+					j.job, j.state, j.gone, j.open = after, "queued", false, false
 				}
 			}
 		}

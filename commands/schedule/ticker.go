@@ -12,6 +12,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/ledger/failpoint"
 	"jobledger/projection"
+	"jobledger/projection/ends"
 	"jobledger/projection/schedules"
 )
 
@@ -222,29 +223,58 @@ func (t *Ticker) overlap(ctx context.Context, tx *ledger.Tx, s schedules.Schedul
 		return nil, "", "", err
 	}
 	wait := s.Spec.Overlap == event.OverlapWait
-	switch {
-	case wait && j.State != event.Blocked:
-		after, err = notEnded(ctx, tx, j)
-	case j.State.Final():
-	case wait || s.Spec.Overlap == event.OverlapSkip:
-		why, detail = event.SkippedOverlap, fmt.Sprintf("job %s is %s", id, j.State)
-	default:
-		_, err = commands.CancelIn(ctx, tx, t.Actor, j, commands.Cancel{Reason: "replaced by " +
-			Key(s.Spec.Name, tick)})
+	delays, err := ends.DelaysOf(ctx, tx, j.N, tx.Now())
+	if err != nil {
+		return nil, "", "", err
 	}
-	return after, why, detail, err
+	if waits := j.State == event.Blocked || j.State == event.Queued && len(delays) > 0; wait && !waits {
+		after, err = notEnded(ctx, tx, j)
+		return after, "", "", err
+	}
+	if s.Spec.Overlap == event.OverlapReplace {
+		if !j.State.Final() {
+			j, err = commands.CancelIn(ctx, tx, t.Actor, j, commands.Cancel{Reason: "replaced by " +
+				Key(s.Spec.Name, tick)})
+		}
+		if err == nil { // what was cancelled may still run
+			after, err = notEnded(ctx, tx, j)
+		}
+		return after, "", "", err
+	}
+	switch open, err := notEnded(ctx, tx, j); {
+	case err != nil:
+		return nil, "", "", err
+	case !j.State.Final():
+		why, detail = event.SkippedOverlap, fmt.Sprintf("job %s is %s", id, j.State)
+	case len(open) > 0:
+		why, detail = event.SkippedOverlap, fmt.Sprintf("job %s is %s, and a command may still run", open[0].Job,
+			j.State)
+	}
+	return nil, why, detail, nil
 }
 
-// notEnded returns the jobs among last and those that it was to wait for that have not ended. The latter have
-// not if last was cancelled while it waited, or if they were retried since.
+// notEnded returns the jobs among last and those that it was to wait for that have not ended, or whose
+// commands may still run. The latter have not if last was cancelled while it waited, or if they were retried
+// since.
 func notEnded(ctx context.Context, tx *ledger.Tx, last projection.Job) (after []commands.Dependency,
 	err error) {
-	add := func(j projection.Job) {
-		if !j.State.Final() {
+	add := func(j projection.Job) error {
+		open := !j.State.Final()
+		if !open {
+			until, err := ends.Open(ctx, tx, j, tx.Now())
+			if err != nil {
+				return err
+			}
+			open = !until.IsZero()
+		}
+		if open {
 			after = append(after, commands.Dependency{Job: j.ID, On: event.OnFinished})
 		}
+		return nil
 	}
-	add(last)
+	if err := add(last); err != nil {
+		return nil, err
+	}
 	for _, text := range last.After {
 		id, _, err := event.ParseReference(text)
 		if err != nil {
@@ -255,7 +285,9 @@ func notEnded(ctx context.Context, tx *ledger.Tx, last projection.Job) (after []
 			return nil, err
 		}
 		if ok {
-			add(j)
+			if err := add(j); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return after, nil

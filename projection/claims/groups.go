@@ -7,6 +7,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/ends"
 	"jobledger/projection/group"
 )
 
@@ -165,7 +166,15 @@ func (s *Search) groupRoom(ctx context.Context, queue, name string) (int, error)
 	if known {
 		return room, nil
 	}
-	if room, err = gate.GroupRoom(ctx, s.tx, name, s.limit); err == nil {
+	room, err = gate.GroupRoom(ctx, s.tx, name, s.limit)
+	if err == nil && room > 0 && gate.GroupBound(name) > 0 {
+		var open int64
+		if _, open, err = ends.Count(ctx, s.tx, queue, name, s.now); err == nil && open > 0 {
+			room, err = gate.GroupRoom(ctx, s.tx, name, s.limit+int(open))
+			room = min(s.limit, max(0, room-int(open)))
+		}
+	}
+	if err == nil {
 		room, err = gate.GroupStartRoom(ctx, s.tx, name, s.at, room)
 	}
 	if s.groupRooms == nil {

@@ -9,6 +9,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/ends"
 )
 
 // Want selects the jobs that a worker may take.
@@ -199,6 +200,13 @@ func (s *Search) room(ctx context.Context, queue string) (int, error) {
 		return room, nil
 	}
 	room, err := gate.Room(ctx, s.tx, s.limit)
+	if err == nil && room > 0 && gate.Running > 0 { // commands of cancelled jobs take slots until they end
+		var open int64
+		if open, _, err = ends.Count(ctx, s.tx, queue, "", s.now); err == nil && open > 0 {
+			room, err = gate.Room(ctx, s.tx, s.limit+int(open))
+			room = min(s.limit, max(0, room-int(open)))
+		}
+	}
 	if err == nil && s.at != 0 {
 		room, err = gate.StartRoom(ctx, s.tx, s.at, room)
 	}

@@ -183,6 +183,9 @@ func LateOf(ctx context.Context, tx *ledger.Tx, child int64) (l Late, err error)
 	return l, rows.Err()
 }
 
+// Met returns the parents that have ended as the child waits for it.
+func (l Late) Met() []int64 { return l.met }
+
 // RemoveMet removes the edges that are met, and reports whether there were any.
 func (l Late) RemoveMet(tx *ledger.Tx) (changed bool, err error) {
 	for _, parent := range l.met {

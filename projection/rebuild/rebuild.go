@@ -44,7 +44,7 @@ type Report struct {
 
 func repairSchema(ctx context.Context, tx *ledger.Tx) ([]string, error) {
 	return tx.RepairSchema(ctx, "write_lock", "jobs", "queues", "limits", "group_heads", "group_rates",
-		"presence", "keyframes", "timetable", "deps", "resolving", "departed", "kinds",
+		"presence", "keyframes", "timetable", "deps", "resolving", "ends", "delayed", "departed", "kinds",
 		"states")
 }
 

@@ -50,12 +50,12 @@ GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA :"schema" TO jobledger_worker, jobledge
 -- The guards refuse to change an event to the owner too; a worker may not even try.
 GRANT INSERT ON :"schema".events, :"schema".names, :"schema".workers, :"schema".bodies, :"schema".jobs, :"schema".queues,
     :"schema".limits, :"schema".group_heads, :"schema".group_rates, :"schema".presence, :"schema".keyframes, :"schema".blocks, :"schema".seals, :"schema".timetable,
-    :"schema".deps, :"schema".resolving, :"schema".segments TO jobledger_worker;
+    :"schema".deps, :"schema".resolving, :"schema".ends, :"schema".delayed, :"schema".segments TO jobledger_worker;
 GRANT UPDATE ON :"schema".jobs, :"schema".queues, :"schema".limits, :"schema".group_heads, :"schema".group_rates, :"schema".presence, :"schema".keyframes,
-    :"schema".timetable, :"schema".deps, :"schema".resolving TO jobledger_worker;
+    :"schema".timetable, :"schema".deps, :"schema".resolving, :"schema".ends, :"schema".delayed TO jobledger_worker;
 GRANT UPDATE ON :"schema".write_lock TO jobledger_worker; -- who may change it may lock it, as every writer does
 GRANT DELETE ON :"schema".bodies, :"schema".presence, :"schema".timetable, :"schema".group_heads, :"schema".group_rates,
-    :"schema".deps, :"schema".resolving TO jobledger_worker; -- erasing; processes that have ended; schedules that are removed; groups without queued jobs; rates that change
+    :"schema".deps, :"schema".resolving, :"schema".ends, :"schema".delayed TO jobledger_worker; -- erasing; processes that have ended; schedules that are removed; groups without queued jobs; rates that change
 
 GRANT UPDATE (salt) ON :"schema".past TO jobledger_worker; -- erasing, of what is archived
 

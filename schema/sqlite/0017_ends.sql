@@ -1,18 +1,19 @@
--- What was done for a job may run on after the job has ended: its command cannot be told at once, or cannot be ended.
+-- What was done for a job may go on after the job has been cancelled, until its command has ended.
 
--- Until when at the latest the command of the last claim of a parent runs that has ended as it is to; null: nothing
--- runs any more, or the parent has not ended so.
-ALTER TABLE deps ADD COLUMN until INTEGER;
-CREATE INDEX ending ON deps (until) WHERE until IS NOT NULL;
+-- The claims that were cancelled and whose commands may still run. The events say so too; these rows find them. One that
+-- is over may stay for a while.
+CREATE TABLE ends (
+    job     INTEGER PRIMARY KEY, -- jobs.n
+    attempt INTEGER NOT NULL,
+    until   INTEGER NOT NULL     -- the end of the claim's lease: by then the command has ended
+) STRICT;
 
-DROP VIEW dependencies;
-CREATE VIEW dependencies AS
-SELECT c.id AS job, s.state, p.id AS after,
-       CASE d.ending WHEN 1 THEN 'succeeded' WHEN 2 THEN 'failed' WHEN 3 THEN 'finished' ELSE 'hold' END AS ending,
-       CASE d.broken WHEN 0 THEN 'open' ELSE 'broken' END AS waits, t.state AS after_state,
-       strftime('%Y-%m-%dT%H:%M:%S', d.until / 1000000, 'unixepoch') || printf('.%06dZ', d.until % 1000000) AS until
-FROM deps d
-JOIN jobs c ON c.n = d.child
-JOIN states s ON s.n = c.state
-LEFT JOIN jobs p ON p.n = d.parent
-LEFT JOIN states t ON t.n = p.state;
+-- The jobs that waited for one of those to end in that way, and are not to begin before its command has ended.
+CREATE TABLE delayed (
+    child  INTEGER NOT NULL, -- jobs.n of the job that is delayed
+    parent INTEGER NOT NULL, -- jobs.n of the job that was waited for
+    until  INTEGER NOT NULL, -- as in ends
+    run_at INTEGER,          -- when it was to run otherwise; null: it still waits for others
+    PRIMARY KEY (child, parent)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX delayed_by ON delayed (parent);

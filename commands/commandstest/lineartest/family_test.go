@@ -50,6 +50,7 @@ type familyJob struct {
 	Parent         event.JobID // of a child
 	On             event.Ending
 	Waits          bool // it is blocked, or was cancelled because of its parent
+	Open           bool // its last claim was cancelled, and its command may run
 }
 
 // family is the state of the model.
@@ -91,6 +92,11 @@ func (f family) step(c familyCall, a familyAnswer) (family, bool) {
 	holder, i := f.holder(), f.find(c.ID)
 	switch c.Op {
 	case "enqueue":
+		if open := slices.ContainsFunc(f, func(j familyJob) bool {
+			return j.Open && j.State == event.CancelledState
+		}); open && holder < 0 {
+			return f, a.Err == "conflict"
+		}
 		if holder < 0 {
 			return append(f, familyJob{ID: a.ID, State: event.Queued, Payload: c.Payload}),
 				a.Err == "" && !a.Existing && f.find(a.ID) < 0 && a.State == event.Queued
@@ -109,7 +115,7 @@ func (f family) step(c familyCall, a familyAnswer) (family, bool) {
 			return f, a.Err == "none"
 		}
 		j := &f[holder]
-		j.State, j.Token = event.ClaimedState, a.Token
+		j.State, j.Token, j.Open = event.ClaimedState, a.Token, false
 		return f, a.Err == "" && a.ID == j.ID && a.Payload == j.Payload
 	case "succeed":
 		if f[i].State != event.ClaimedState || f[i].Token != c.Token {
@@ -122,6 +128,7 @@ func (f family) step(c familyCall, a familyAnswer) (family, bool) {
 			return f, a.Err == "conflict"
 		}
 		if f[i].State != event.CancelledState {
+			f[i].Open = f[i].Open || f[i].State == event.ClaimedState
 			f.inState(i, event.CancelledState)
 		}
 		return f, a.Err == "" && a.State == event.CancelledState
@@ -129,6 +136,7 @@ func (f family) step(c familyCall, a familyAnswer) (family, bool) {
 		if !f[i].State.Final() || holder >= 0 {
 			return f, a.Err == "conflict"
 		}
+		f[i].Open = false
 		f.inState(i, event.Queued)
 		return f, a.Err == "" && a.State == event.Queued
 	case "child":

@@ -16,6 +16,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/deps"
+	"jobledger/projection/ends"
 )
 
 // maxAncestry is how many edges are searched for a cycle.
@@ -93,6 +94,12 @@ func (n Job) Complete(ctx context.Context, tx *ledger.Tx, f *journal.Fact) (brok
 	}
 	parents, broken, err := n.waitFor(ctx, tx, f, body)
 	body.Blocked = body.Blocked || len(f.Edges) > 0
+	if until := ends.Latest(f.Delays); !body.Blocked && until.After(body.RunAt) {
+		for i := range f.Delays {
+			f.Delays[i].RunAt = body.RunAt
+		}
+		body.RunAt = until
+	}
 	if err == nil {
 		err = n.precede(ctx, tx, f, body, parents)
 	}
@@ -120,6 +127,13 @@ func (n Job) waitFor(ctx context.Context, tx *ledger.Tx, f *journal.Fact, body *
 		parents = append(parents, j.N)
 		body.After = append(body.After, r.text())
 		if r.ending().Meets(j.State) {
+			until, err := ends.Open(ctx, tx, j, tx.Now())
+			if err != nil {
+				return nil, "", err
+			}
+			if !until.IsZero() {
+				f.Delays = append(f.Delays, ends.Delay{Parent: j.N, Until: until})
+			}
 			continue
 		}
 		if j.N == 0 { // it has left, and cannot be retried: there is nothing to wait for

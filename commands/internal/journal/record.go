@@ -1,6 +1,7 @@
 // Package journal is the one write path: every event, with the rows that it changes, goes through [Record].
 //
 //   - record.go: [Fact], an event about to be recorded, and Record
+//   - delay.go: what is not to begin before the command of a job that was cancelled has ended
 //   - wave.go: what an event means for the jobs that wait for its job
 package journal
 
@@ -13,6 +14,7 @@ import (
 	"jobledger/projection"
 	"jobledger/projection/claims"
 	"jobledger/projection/deps"
+	"jobledger/projection/ends"
 	"jobledger/projection/limit"
 	"jobledger/projection/schedules"
 )
@@ -24,7 +26,11 @@ type Fact struct {
 	Job   projection.Job   // as it is before the event; of a new job only the id; zero where no job is concerned
 	Queue projection.Queue // as it is before the event, of a pause or a resume
 	Edges []deps.Edge      // of a new job, which is its number Self
-	wave  *wave            // of an event that another job's brought about; nil: none did
+
+	// Delays are those of a new job, without its number.
+	Delays []ends.Delay
+
+	wave *wave // of an event that another job's brought about; nil: none did
 
 	// Schedule is that of the event as it is before; nil where none is concerned.
 	Schedule *schedules.Schedule
@@ -69,7 +75,40 @@ func Record(ctx context.Context, tx *ledger.Tx, f Fact) (projection.Job, error) 
 			return after, err
 		}
 	}
-	return after, follow(ctx, tx, f, e, after)
+	if err := follow(ctx, tx, f, e, after); err != nil {
+		return after, err
+	}
+	return endings(ctx, tx, f, e, after)
+}
+
+// endings carries out what e means for work that goes on though its job has ended, and for what is not to
+// begin before its end.
+func endings(ctx context.Context, tx *ledger.Tx, f Fact, e event.Event, after projection.Job) (projection.Job,
+	error) {
+	switch b := e.Body.(type) {
+	case *event.Cancelled:
+		if e.Attempt > 0 {
+			return after, ends.Begin(tx, f.Job, e.At)
+		}
+	case *event.Stopped:
+		if err := ends.Stopped(tx, e.N, e.Attempt); err != nil || e.Attempt != f.Job.Attempt {
+			return after, err
+		}
+		tx.Announce() // a slot of its queue may be free
+		return after, liftDelays(ctx, tx, f.Actor, after)
+	case *event.Unblocked:
+		if !b.Blocked {
+			return delayQueued(ctx, tx, f.Actor, after)
+		}
+	case *event.Enqueued:
+		for _, d := range f.Delays {
+			d.Child = e.N
+			if err := d.Add(tx); err != nil {
+				return after, err
+			}
+		}
+	}
+	return after, nil
 }
 
 // Envelope returns the event of f, complete, and the job after it. It is pure.

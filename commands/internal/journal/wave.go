@@ -219,7 +219,10 @@ func (w *wave) resolve(ctx context.Context, tx *ledger.Tx, actor string) error {
 func (w *wave) change(ctx context.Context, tx *ledger.Tx, actor string, parent projection.Job,
 	waiting []deps.Waiting) error {
 	c := deps.Decide(parent.State, waiting)
-	err := deps.Remove(tx, parent.N, c.Remove)
+	err := delayBy(ctx, tx, parent, c.Remove)
+	if err == nil {
+		err = deps.Remove(tx, parent.N, c.Remove)
+	}
 	if err == nil {
 		err = deps.Mark(tx, parent.N, true, c.Break)
 	}

@@ -103,7 +103,7 @@ func (m *model) holder(queue, key string) *modelJob {
 
 // judgeEnqueue accepts all or none.
 func (m *model) judgeEnqueue(asked []commands.Enqueue) (answers []modelAnswer, want error) {
-	saved, events := make([]modelJob, len(m.jobs)), len(m.ats)
+	saved, events, delays := make([]modelJob, len(m.jobs)), len(m.ats), slices.Clone(m.delays)
 	for i, j := range m.jobs {
 		saved[i] = *j
 		saved[i].after = slices.Clone(j.after)
@@ -111,7 +111,7 @@ func (m *model) judgeEnqueue(asked []commands.Enqueue) (answers []modelAnswer, w
 	for range asked {
 		a, err := m.judgeOrder(asked[len(answers)], asked, answers)
 		if err != nil {
-			m.jobs, m.ats, m.unread = m.jobs[:len(saved)], m.ats[:events], nil
+			m.jobs, m.ats, m.unread, m.delays = m.jobs[:len(saved)], m.ats[:events], nil, delays
 			for i, j := range m.jobs {
 				*j = saved[i]
 			}
@@ -128,6 +128,9 @@ func (m *model) judgeOrder(e commands.Enqueue, asked []commands.Enqueue, answers
 	a modelAnswer, want error) {
 	if j := m.find(e); j != nil {
 		return m.judgeExisting(e, j)
+	}
+	if e.UniqueWhile == event.WhileUnfinished && m.openHolder(e.Queue, e.Key, nil) {
+		return a, commands.ErrConflict
 	}
 	if e.RunAt.Before(m.Now) {
 		e.RunAt = m.Now

@@ -50,6 +50,7 @@ type modelClaim struct {
 	gaveUp        bool             // it failed for good
 	until         time.Time        // its lease, when it ended
 	stopped       bool             // the end of its command was reported
+	waived        bool             // an operator does not wait for that
 }
 
 // lost reports whether the claim was taken from its owner, so that its command may run on.
@@ -114,6 +115,7 @@ type model struct {
 	orders  int                     // how many jobs got their own id
 	jobs    []*modelJob
 	unread  []news // what those that wait have not seen yet
+	delays  []modelDelay
 	paused  map[string]bool
 	given   map[string]defaults.Spec // by queue
 	ats     []time.Time              // of the events: at never decreases

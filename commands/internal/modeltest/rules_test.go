@@ -62,10 +62,17 @@ func (m *model) judgeRetry(j *modelJob, c commands.Retry) error {
 	if c.NotDependent && len(j.after) > 0 || j.while != "" && m.holder(j.queue, j.key) != nil {
 		return commands.ErrConflict
 	}
+	if j.while == event.WhileUnfinished && !c.Now && m.openHolder(j.queue, j.key, j) {
+		return commands.ErrConflict
+	}
 	j.end("", nil, "queued", m.stamp())
 	j.failures, j.snoozes, j.keyFree, j.after = 0, 0, false, nil
 	if !c.Alone {
 		m.unread = append(m.unread, news{j, true})
+	}
+	if c.Now && len(j.claims) > 0 {
+		j.claims[len(j.claims)-1].waived = true
+		m.lift(j)
 	}
 	if c.Now || len(j.claims) == 0 {
 		return nil
@@ -88,6 +95,9 @@ func (m *model) judgeStop(j *modelJob, c commands.ReportStop) error {
 	}
 	m.stamp()
 	j.claims[i].stopped = true
+	if i == len(j.claims)-1 {
+		m.lift(j)
+	}
 	if i == len(j.claims)-1 && j.waits == j.seq && j.runAt.After(m.Now) {
 		m.stamp()
 		j.runAt, j.seq = m.Now, j.seq+1

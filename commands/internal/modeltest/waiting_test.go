@@ -69,6 +69,7 @@ func (m *model) drawWaiting(e *commands.Enqueue, earlier []commands.Enqueue) {
 // judgeWaiting adds j, the job of e, with what waits. Nothing is added where a job could wait for itself, or
 // one is to wait that does not. named returns the job of an id.
 func (m *model) judgeWaiting(j *modelJob, e commands.Enqueue, named func(event.JobID) *modelJob) bool {
+	var delays []modelDelay
 	parents, children := make(map[*modelJob]event.Ending), make(map[*modelJob]event.Ending)
 	if e.Hold {
 		j.after = append(j.after, modelEdge{})
@@ -82,6 +83,9 @@ func (m *model) judgeWaiting(j *modelJob, e commands.Enqueue, named func(event.J
 		}
 		parents[edge.parent] = edge.on
 		if edge.met() {
+			if until := m.openUntil(edge.parent); !until.IsZero() {
+				delays = append(delays, modelDelay{child: j, parent: edge.parent, until: until})
+			}
 			continue
 		}
 		edge.broken = edge.parent.final()
@@ -107,6 +111,13 @@ func (m *model) judgeWaiting(j *modelJob, e commands.Enqueue, named func(event.J
 	if len(j.after) > 0 {
 		j.state = "blocked"
 	}
+	if until := latest(delays); j.state != "blocked" && until.After(j.runAt) {
+		for i := range delays {
+			delays[i].runAt = j.runAt
+		}
+		j.runAt = until
+	}
+	m.delays = append(m.delays, delays...)
 	if j.cannotRun() {
 		m.stamp()
 		j.end("", nil, "cancelled", m.Now)
@@ -148,6 +159,7 @@ func (m *model) learn(child *modelJob, i int) {
 	met := edge.met()
 	edge.broken = edge.parent.final() && !met
 	if met {
+		m.delayBy(child, edge.parent)
 		child.after = slices.Delete(child.after, i, i+1)
 	}
 	switch {
@@ -177,6 +189,15 @@ func (m *model) unblocked(j *modelJob) {
 	j.state, j.seq = "queued", j.seq+1
 	if j.runAt.Before(at) {
 		j.runAt = at
+	}
+	if until := latest(m.delaysOf(j)); until.After(j.runAt) {
+		for i := range m.delays {
+			if m.delays[i].child == j {
+				m.delays[i].runAt = j.runAt
+			}
+		}
+		m.stamp()
+		j.runAt, j.seq = until, j.seq+1
 	}
 }
 
