@@ -13,8 +13,8 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// These tests cancel a job whose worker is frozen, so that its command runs on. Nothing that excludes that
-// command starts before it has ended.
+// These tests cancel a job whose worker is frozen, so that its command runs on. Nothing that must not run at
+// the same time starts before that has ended.
 
 // unendedSite is a ledger on the engine of the tests.
 type unendedSite struct{ site }
