@@ -11,7 +11,8 @@ import (
 	"jobledger/projection/follow"
 )
 
-// Waits asks how long the jobs that were claimed within a window had been ready for a worker, by queue.
+// Waits asks how long the jobs that were claimed within a window had been ready for a worker, by queue. Since
+// when a job is ready says [follow.Ready].
 type Waits struct{ Span }
 
 // Wait is how long the claimed jobs of a queue had been ready.
