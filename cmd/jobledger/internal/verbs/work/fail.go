@@ -1,8 +1,6 @@
 package work
 
 import (
-	"strings"
-
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/jobverb"
@@ -33,7 +31,7 @@ func (p *Verbs) Fail() cli.Verb {
 		Exits: jobverb.OwnerExits,
 		Run: func(c *cli.Context) error {
 			fail := commands.Fail{Code: c.String("code"), NoRetry: c.Bool("no-retry"),
-				Detail: strings.ToValidUTF8(c.String("detail"), "\uFFFD")} // as work does with what a command says
+				Detail: asText(c.String("detail"))}
 			if retryIn, given := cli.DurationValue(c, "retry-in"); given {
 				fail.RetryIn = &retryIn
 			}

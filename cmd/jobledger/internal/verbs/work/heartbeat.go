@@ -41,7 +41,7 @@ func (p *Verbs) Heartbeat() cli.Verb {
 			}
 			return jobverb.AsOwner(p.Program, c, func(j projection.Job, token, owner string) commands.Command {
 				return commands.Heartbeat{Token: token, Owner: owner, Lease: leaseFor(c, j), Progress: progress,
-					Note: c.String("note"), CannotEnd: c.String("cannot-end")}
+					Note: asText(c.String("note")), CannotEnd: c.String("cannot-end")}
 			})
 		},
 	})

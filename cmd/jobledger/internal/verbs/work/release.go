@@ -26,7 +26,7 @@ func (p *Verbs) Release() cli.Verb {
 		Run: func(c *cli.Context) error {
 			delay, _ := cli.DurationValue(c, "delay")
 			return jobverb.AsOwner(p.Program, c, func(_ projection.Job, token, owner string) commands.Command {
-				return commands.Release{Token: token, Owner: owner, Reason: c.String("reason"), Delay: delay}
+				return commands.Release{Token: token, Owner: owner, Reason: asText(c.String("reason")), Delay: delay}
 			})
 		},
 	})

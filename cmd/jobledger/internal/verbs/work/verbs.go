@@ -6,7 +6,15 @@
 // making
 package work
 
-import "jobledger/cmd/jobledger/internal/cli"
+import (
+	"strings"
+
+	"jobledger/cmd/jobledger/internal/cli"
+)
 
 // Verbs makes the verbs of this package, for a program.
 type Verbs struct{ *cli.Program }
+
+// asText is what an owner reports, with U+FFFD for bytes that are not UTF-8, as 'work' does with what a
+// command writes: they must not lose the end of an attempt.
+func asText(reported string) string { return strings.ToValidUTF8(reported, "\uFFFD") }
