@@ -114,10 +114,9 @@ func (f field) parse(text string) (set uint64, err error) {
 func (f field) parseItem(item string) (set uint64, err error) {
 	span, stepText, stepped := strings.Cut(item, "/")
 	first, last, ranged := strings.Cut(span, "-")
-	lo, hi := f.lo, f.hi
+	lo, hi := f.lo, f.last() // with * each day of the week is one day
 	switch {
 	case span == "*":
-		hi = f.last() // each day of the week is one day
 	case ranged:
 		if lo, err = f.value(first); err != nil {
 			return 0, err

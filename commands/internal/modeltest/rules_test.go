@@ -175,7 +175,9 @@ func (m *model) judgeOwner(j *modelJob, c commands.Command) error {
 	default:
 		want = commands.ErrConflict
 	}
-	if key := token + name; !j.refused[key] {
+	_, beat := c.(commands.Heartbeat) // of an orderly owner, whose claim has ended meanwhile, it is not recorded
+	inOrder := beat && claim != nil && (want == commands.ErrCancelled || want == commands.ErrConflict)
+	if key := token + name; !j.refused[key] && !inOrder {
 		j.refused[key] = true
 		m.stamp()
 	}

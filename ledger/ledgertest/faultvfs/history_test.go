@@ -94,6 +94,9 @@ func promised(j projection.Job, c commands.Command, err error) []fact {
 	var refused *commands.RefusedError
 	_, erases := c.(commands.Erase)
 	switch {
+	case errors.As(err, &refused) && refused.Command == "heartbeat" &&
+		(errors.Is(err, commands.ErrConflict) || errors.Is(err, commands.ErrCancelled)):
+		return nil // of an orderly owner, whose claim has ended meanwhile: it is not recorded
 	case errors.As(err, &refused):
 		return []fact{refusedFact(refused.Job, refused.Command, refused.Token)}
 	case err != nil:

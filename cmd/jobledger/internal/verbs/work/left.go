@@ -81,7 +81,7 @@ func (l left) text(zone *time.Location) string {
 			parts = append(parts, fmt.Sprintf("%d ", n)+fmt.Sprintf(format, args...))
 		}
 	}
-	holders := fmt.Sprintf("%d workers", len(l.holders))
+	holders := render.Count(int64(len(l.holders)), "worker")
 	if len(l.holders) == 1 {
 		holders = l.holders[0]
 	}
