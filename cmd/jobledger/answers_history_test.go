@@ -211,12 +211,13 @@ func (g *generated) operate() {
 		return found[len(found)-1].ID
 	}
 	actor := []string{"cli:ada@build7", "cli:bob@build8"}[r.IntN(2)]
-	later, priority := g.Now.Add(time.Duration(r.IntN(300))*time.Second), r.IntN(9)
+	later, priority := g.Now.Add(time.Duration(r.IntN(2)*r.IntN(300))*time.Second), r.IntN(9)
 	switch r.IntN(11) {
 	case 0:
 		g.apply(actor, some(), commands.Cancel{Reason: "wrong"})
 	case 1:
-		g.apply(actor, some(), commands.Retry{Reason: "again"})
+		g.apply(actor, some(), commands.Retry{Reason: "again",
+			Delay: time.Duration(r.IntN(2)*r.IntN(99)) * time.Second})
 	case 2:
 		g.apply(actor, waiting(), commands.Reschedule{RunAt: &later, Reason: "later"})
 	case 3, 4:

@@ -51,12 +51,16 @@ func momentsOf(l *oracletest.Ledger) (m asking) {
 			l.Events[from].At.Add(time.Millisecond / 2).Format(time.RFC3339Nano),
 			l.Events[to].At.Add(time.Millisecond / 2).Format(time.RFC3339Nano)})
 	}
-	for _, e := range l.Events { // a window that begins with a failure
-		if e.Kind == "failed" && e.Pos > tail/5 {
-			m.windows = append(m.windows, [2]string{pos(e.Pos), pos(e.Pos + tail/5)})
-			break
+	begins := func(kind string) { // a window that begins with an event that counts
+		for _, e := range l.Events {
+			if _, because := e.Data["because"]; e.Kind == kind && e.Pos > tail/5 && !because {
+				m.windows = append(m.windows, [2]string{pos(e.Pos), pos(e.Pos + tail/5)})
+				return
+			}
 		}
 	}
+	begins("failed")
+	begins("cancelled")
 	return m
 }
 
@@ -94,9 +98,9 @@ func questionsAt(l *oracletest.Ledger, at string) (all []question) {
 			words, pairs = append(words, "--error", f.Code), append(pairs, "error", f.Code)
 		}
 		if f.Limit == 0 {
-			pairs[1] = "1000"
+			pairs[1] = "50"
 		}
-		q := question{name: name, words: verb(words...), path: api("/jobs", pairs...),
+		q := question{name: name, paged: f.Limit == 0, words: verb(words...), path: api("/jobs", pairs...),
 			want: func(l *oracletest.Ledger) []oracletest.Row { return l.List(f, l.At(at), past) }}
 		if !past {
 			q.goes = func(ctx context.Context, s *commands.Service) (any, error) { return listByGo(ctx, s, f) }
@@ -222,7 +226,14 @@ func questionsWithin(from, to string) (all []question) {
 	report("depth", func(l *oracletest.Ledger, w oracletest.Window) []oracletest.Row {
 		return l.Depth(w, 10*time.Minute)
 	}, "--every", "10m")
-	report("silent", (*oracletest.Ledger).Silent)
+	// Whether a process is silent already that acted a moment ago depends on its leases and on its presence, of
+	// which an export says nothing.
+	add(question{name: "report silent", words: []string{"report", "silent"},
+		want: within((*oracletest.Ledger).Silent),
+		keeps: func(l *oracletest.Ledger, r oracletest.Row) bool {
+			last, _ := r["last_sign_of_life"].(string)
+			return last < l.Now.Add(-2*time.Minute).Format(time.RFC3339)
+		}})
 	report("failures", (*oracletest.Ledger).Codes)
 	report("longest", func(l *oracletest.Ledger, w oracletest.Window) []oracletest.Row {
 		return l.Longest(w, 20)
@@ -233,21 +244,21 @@ func questionsWithin(from, to string) (all []question) {
 		return l.Backlog(w, 5*time.Minute)
 	}, "--after", "5m")
 	attempts := func(outcomes ...string) {
-		words, pairs := []string{"attempts"}, []string{"limit", "1000"}
+		words, pairs := []string{"attempts"}, []string{"limit", "50"}
 		for _, o := range outcomes {
 			words, pairs = append(words, "--outcome", o), append(pairs, "outcome", o)
 		}
-		add(question{name: "attempts", words: words, path: "/attempts",
+		add(question{name: "attempts", words: words, path: "/attempts", paged: true,
 			want: within(func(l *oracletest.Ledger, w oracletest.Window) []oracletest.Row {
 				return l.Attempts(w, l.At(""), outcomes...)
 			})}, pairs...)
 	}
 	attempts("failed", "reclaimed", "open")
 	attempts("cancelled", "released")
-	add(question{name: "events", words: []string{"events", "--kind", "failed"}, path: "/events",
+	add(question{name: "events", words: []string{"events", "--kind", "failed"}, path: "/events", paged: true,
 		want: within(func(l *oracletest.Ledger, w oracletest.Window) []oracletest.Row {
 			return l.EventsOf(w, "failed")
-		})}, "kind", "failed", "limit", "1000")
+		})}, "kind", "failed", "limit", "50")
 	if from == "" || to == "" { // without them the window of the API is another one
 		return all
 	}

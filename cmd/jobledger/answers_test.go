@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -121,18 +122,18 @@ func compareAnswers(t *testing.T, s *scenario, found *differences) {
 	}
 
 	imported := newAsked(t, "import", importedCopy(t, s, export), "", truth, found)
-	for _, at := range ledgertest.Sample(m.moments, ledgertest.Size(2, 3, 30)) {
+	for _, at := range ledgertest.Sample(m.moments, ledgertest.Size(2, 3, 9)) {
 		for _, q := range questionsAt(truth, at) {
 			imported.ask(q)
 		}
 	}
-	for _, w := range ledgertest.Sample(m.windows, ledgertest.Size(2, 3, 30)) {
+	for _, w := range ledgertest.Sample(m.windows, ledgertest.Size(2, 3, 9)) {
 		for _, q := range questionsWithin(w[0], w[1]) {
 			imported.ask(q)
 		}
 	}
 
-	for i, at := range ledgertest.Sample(m.positions, ledgertest.Size(1, 2, 6)) {
+	for i, at := range ledgertest.Sample(m.positions, ledgertest.Size(1, 2, 4)) {
 		file := filepath.Join(t.TempDir(), fmt.Sprint("replayed", i, ".db"))
 		if code, _, messages := s.run(0, "replay", "--as-of", at, "--into", file); code != 0 {
 			t.Fatalf("replay --as-of %s: exit %d: %s", at, code, messages)
@@ -158,14 +159,14 @@ func compareAnswers(t *testing.T, s *scenario, found *differences) {
 	}
 	archived := importedCopy(t, s, export)
 	dir := filepath.Join(t.TempDir(), "archive")
-	archived.leaveBlocks(dir)
+	archived.leaveBlocks(dir, s.Now.Sub(truth.Events[len(truth.Events)*2/3].At))
 	left := newAsked(t, "archive", archived, dir, truth, found)
-	for _, at := range ledgertest.Sample(m.moments, ledgertest.Size(1, 2, 30)) {
+	for _, at := range ledgertest.Sample(m.moments, ledgertest.Size(1, 2, 6)) {
 		for _, q := range questionsAt(truth, at) {
 			left.ask(q)
 		}
 	}
-	for _, w := range ledgertest.Sample(m.windows, ledgertest.Size(1, 2, 30)) {
+	for _, w := range ledgertest.Sample(m.windows, ledgertest.Size(1, 2, 6)) {
 		for _, q := range questionsWithin(w[0], w[1]) {
 			left.ask(q)
 		}
@@ -183,18 +184,23 @@ func importedCopy(t *testing.T, s *scenario, export string) *scenario {
 	return copied
 }
 
-// leaveBlocks archives what is older than an hour in the folder dir, block by block, and removes it.
-func (s *scenario) leaveBlocks(dir string) {
+// leaveBlocks archives what is older than the age old in the folder dir, a few blocks a file, and removes it.
+func (s *scenario) leaveBlocks(dir string, old time.Duration) {
 	s.T.Helper()
-	const old = 20 * time.Minute
 	options := archive.Options{Dir: dir, Actor: "cli:test", OlderThan: old, Most: 4 * proof.BlockSize}
-	due, err := archive.Due(s.T.Context(), s.Store, old)
-	check(s.T, err)
-	for hi := int64(proof.BlockSize); hi <= due.Hi; hi += options.Most {
-		_, err = archive.Close(s.T.Context(), s.Service, hi, options)
+	for {
+		due, err := archive.Due(s.T.Context(), s.Store, old)
+		if errors.Is(err, archive.ErrNothing) {
+			break
+		}
+		check(s.T, err)
+		_, err = archive.Close(s.T.Context(), s.Service, due.Hi, options)
 		check(s.T, err)
 	}
 	m := archive.Removal{Service: s.Service, Dir: dir, Actor: "cli:test", OlderThan: old}
-	_, err = m.All(s.T.Context(), nil)
+	report, err := m.All(s.T.Context(), nil)
 	check(s.T, err)
+	if report.Jobs == 0 {
+		s.T.Fatal("no job has left")
+	}
 }

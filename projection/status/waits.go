@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -64,7 +65,7 @@ func waitsThen(ctx context.Context, tx *ledger.Tx, j projection.Job, events []ev
 		if err == nil && ok {
 			parent, _, err = projection.JobAsOf(ctx, tx, parent.N, m)
 		}
-		if err == nil && parent.N != 0 && !on.Meets(parent.State) && len(waits) < maxWaits {
+		if err == nil && parent.N != 0 && !on.Meets(parent.State) {
 			waits = append(waits, Wait{Job: parent, On: on})
 		}
 		return err
@@ -84,7 +85,8 @@ func waitsThen(ctx context.Context, tx *ledger.Tx, j projection.Job, events []ev
 			err = add(f.id, f.on)
 		}
 	}
-	return waits, err
+	slices.SortStableFunc(waits, func(a, b Wait) int { return cmp.Compare(a.Job.N, b.Job.N) }) // as waitsNow
+	return waits[:min(maxWaits, len(waits))], err
 }
 
 type reference struct {

@@ -150,7 +150,7 @@ func (l *Ledger) waits(w Window) map[string][]time.Duration {
 		}
 		j := jobs[e.Job]
 		if e.Kind == "claimed" && w.has(e.Pos) && w.of(j.queue) {
-			waits[j.queue] = append(waits[j.queue], max(0, e.At.Sub(j.run)))
+			waits[j.queue] = append(waits[j.queue], max(0, e.At.Sub(j.ready)))
 		}
 		j.add(e)
 	}

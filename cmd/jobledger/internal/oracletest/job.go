@@ -11,7 +11,8 @@ type job struct {
 	n, seq           int64 // n: the pos of its enqueued event
 	enqueued         time.Time
 	priority         float64
-	run              time.Time // not claimed before; since when a queued job is ready
+	run              time.Time // not claimed before
+	ready            time.Time // since when it can be claimed, or when it will be; only while it is queued
 	key, version     string
 	tags, requires   any
 	maxAttempts      float64
@@ -75,6 +76,7 @@ var causes = []string{"enqueued", "claimed", "succeeded", "failed", "released", 
 
 // add adds the next event of the job.
 func (j *job) add(e *Event) {
+	waited := j.state == "queued" && e.To == "queued"
 	j.seq, j.state = e.Seq, e.To
 	if slices.Contains(causes, e.Kind) {
 		j.cause = e
@@ -132,6 +134,9 @@ func (j *job) add(e *Event) {
 		}
 	case "rescheduled":
 		j.run, j.priority = e.time("run_at"), e.number("priority")
+	}
+	if !waited || j.ready.After(e.At) || j.run.After(e.At) { // else it was ready, and still is
+		j.ready = j.run
 	}
 }
 

@@ -87,7 +87,7 @@ func (l *Ledger) Why(id string, m Moment) (rows []Row) {
 	return []Row{r}
 }
 
-// blockedBy are the ids of the jobs that j waits for at m.
+// blockedBy are the ids of the jobs that j waits for at m, the oldest first.
 func (l *Ledger) blockedBy(j *job, m Moment) (ids []any) {
 	jobs := l.jobs(m.Pos)
 	met := func(reference string) bool {
@@ -117,5 +117,8 @@ func (l *Ledger) blockedBy(j *job, m Moment) (ids []any) {
 			}
 		}
 	}
+	slices.SortStableFunc(ids, func(a, b any) int {
+		return int(l.first[a.(string)].Pos - l.first[b.(string)].Pos)
+	})
 	return ids
 }

@@ -165,7 +165,8 @@ var operators = []string{"cancelled", "retried", "rescheduled", "erased", "queue
 	"schedule_resumed", "schedule_removed"}
 
 // Acts is what operators did within w, in the order of the last event of each: jobs to which the same was
-// done by the same actor for the same reason within a minute are one act.
+// done by the same actor for the same reason within a minute are one act. A retry that is to run later
+// reschedules the job too, which is no act of its own.
 func (l *Ledger) Acts(w Window) (rows []Row) {
 	type act struct {
 		last  *Event
@@ -174,12 +175,15 @@ func (l *Ledger) Acts(w Window) (rows []Row) {
 	}
 	var acts []*act
 	events := l.within(w)
-	for _, e := range slices.Backward(events) { // the newest first: an act is named by its last event
+	for k, e := range slices.Backward(events) { // the newest first: an act is named by its last event
 		about := l.queues[e.Job]
 		if e.Job == "" {
 			about = e.text("queue")
 		}
 		if !slices.Contains(operators, e.Kind) || e.text("because") != "" || !w.of(about) {
+			continue
+		}
+		if k > 0 && e.Kind == "rescheduled" && events[k-1].Kind == "retried" && events[k-1].Job == e.Job {
 			continue
 		}
 		i := slices.IndexFunc(acts, func(a *act) bool {

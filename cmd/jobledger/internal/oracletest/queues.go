@@ -166,22 +166,21 @@ func (l *Ledger) lostClaims(m Moment) map[string][]any {
 }
 
 // Depth is how many jobs of each queue were queued, and how many held, at the end of each step of w, from the
-// first step in which a job changed its state to the last. If none did, it is how many there are at the end
-// of w, of the queues that have any.
+// first step in which a job changed its state to the last, of the queues that have any then. If none did,
+// it is how many there are at the end of w, of the queues that have any.
 func (l *Ledger) Depth(w Window, step time.Duration) (rows []Row) {
 	type depth struct{ queued, held float64 }
 	now := make(map[string]*depth)
 	for _, j := range l.jobs(w.After) {
-		if !w.of(j.queue) {
+		if !w.of(j.queue) || j.state != "queued" && !held(j.state) {
 			continue
 		}
 		if now[j.queue] == nil {
 			now[j.queue] = new(depth)
 		}
-		switch {
-		case j.state == "queued":
+		if j.state == "queued" {
 			now[j.queue].queued++
-		case held(j.state):
+		} else {
 			now[j.queue].held++
 		}
 	}
@@ -302,7 +301,7 @@ func (l *Ledger) Series(from, to Moment, queue string, step time.Duration) []Row
 		}
 		if e.Kind == "claimed" {
 			p.claimed++
-			p.waits = append(p.waits, max(0, e.At.Sub(was.run)))
+			p.waits = append(p.waits, max(0, e.At.Sub(was.ready)))
 		}
 		if held(e.From) && !held(e.To) {
 			p.ended++

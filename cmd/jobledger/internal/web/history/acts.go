@@ -190,7 +190,11 @@ func reasonOf(e event.Event) (reason string, because event.JobID) {
 		return b.Reason, ""
 	case *event.QueueResumed:
 		return b.Reason, ""
+	case *event.QueueLimited:
+		return b.Reason, ""
 	case *event.QueueDefaults:
+		return b.Reason, ""
+	case *event.ScheduleSet:
 		return b.Reason, ""
 	case *event.SchedulePaused:
 		return b.Reason, ""
