@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/oracletest"
@@ -181,7 +182,17 @@ func someJobs(l *oracletest.Ledger, at string) (ids []string) {
 	for _, state := range slices.Sorted(maps.Keys(byState)) {
 		ids = append(ids, byState[state])
 	}
-	return ledgertest.Sample(ids, ledgertest.Size(4, 5, 7))
+	ids = ledgertest.Sample(ids, ledgertest.Size(4, 5, 7))
+	m, last := l.At(at), "" // the job of the last event up to then
+	for _, e := range l.Events {
+		if e.Pos <= m.Pos && e.Job != "" {
+			last = e.Job
+		}
+	}
+	if last != "" && !slices.Contains(ids, last) {
+		ids = append(ids, last)
+	}
+	return ids
 }
 
 // withQuery is the path with parameters, given as names and values.
@@ -223,9 +234,15 @@ func questionsWithin(from, to string) (all []question) {
 		add(question{name: "report " + name, words: append([]string{"report", name}, flags...), want: within(want)})
 	}
 	report("waits", (*oracletest.Ledger).Waits)
-	report("depth", func(l *oracletest.Ledger, w oracletest.Window) []oracletest.Row {
-		return l.Depth(w, 10*time.Minute)
-	}, "--every", "10m")
+	add(question{name: "report depth", words: []string{"report", "depth", "--every", "10m"},
+		want: within(func(l *oracletest.Ledger, w oracletest.Window) []oracletest.Row {
+			return l.Depth(w, 10*time.Minute)
+		}),
+		keeps: func(_ *oracletest.Ledger, r oracletest.Row) bool { // a queue without jobs may have a row
+			queued, _ := r["queued"].(float64)
+			holds, _ := r["held"].(float64)
+			return queued+holds > 0
+		}})
 	// Whether a process is silent already that acted a moment ago depends on its leases and on its presence, of
 	// which an export says nothing.
 	add(question{name: "report silent", words: []string{"report", "silent"},
@@ -278,9 +295,13 @@ func questionsWithin(from, to string) (all []question) {
 		want: ends(func(l *oracletest.Ledger, from, to oracletest.Moment) []oracletest.Row {
 			return l.Points(from, to, 12, "")
 		})}, "px", "12")
-	add(question{name: "failures", path: "/failures", items: "items",
+	begins := "" // a position that the window begins with
+	if strings.HasPrefix(from, "pos:") {
+		begins = " from pos:N"
+	}
+	add(question{name: "failures" + begins, path: "/failures", items: "items",
 		want: within((*oracletest.Ledger).Failures)})
-	add(question{name: "acts", path: "/lanes", items: "acts",
+	add(question{name: "acts" + begins, path: "/lanes", items: "acts",
 		want: within((*oracletest.Ledger).Acts)}, "px", "500")
 	return all
 }

@@ -183,7 +183,11 @@ func (l *Ledger) Acts(w Window) (rows []Row) {
 		if !slices.Contains(operators, e.Kind) || e.text("because") != "" || !w.of(about) {
 			continue
 		}
-		if k > 0 && e.Kind == "rescheduled" && events[k-1].Kind == "retried" && events[k-1].Job == e.Job {
+		spread := func(x *Event) bool {
+			same := x.Job == e.Job && x.Actor == e.Actor && x.text("reason") == e.text("reason")
+			return x.Kind == "retried" && same && e.At.Sub(x.At) < time.Minute
+		}
+		if e.Kind == "rescheduled" && slices.ContainsFunc(events[:k], spread) {
 			continue
 		}
 		i := slices.IndexFunc(acts, func(a *act) bool {
