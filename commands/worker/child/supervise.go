@@ -239,6 +239,7 @@ func (s *supervisor) endAll(due *schedule) (left int) {
 	hidden := false     // there is a child, and /proc does not show it: it hides the processes of others
 	giveUp := time.Now().Add(killTimeout)
 	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		var oneEnded <-chan struct{} // else the end of the last child would be looked into before it is known
 		switch {
 		case stuck == "":
 			since = time.Time{}
@@ -251,7 +252,7 @@ func (s *supervisor) endAll(due *schedule) (left int) {
 		case time.Since(since) >= stuckAfter:
 			s.tellCannotEnd(stuck)
 			giveUp = time.Now().Add(killTimeout) // once that one has ended
-			pause = stuckLook
+			pause, oneEnded = stuckLook, s.oneEnded
 			if s.keeper.alone || due.lease.Term.passed(clock()) {
 				s.keeper.run(s, stuck)
 				pause = s.keeper.wait()
@@ -267,7 +268,7 @@ func (s *supervisor) endAll(due *schedule) (left int) {
 				s.orders, s.keeper.alone = nil, true
 			}
 			s.take(o, due)
-		case <-s.oneEnded:
+		case <-oneEnded:
 		case <-time.After(pause):
 		}
 		n, stuck = s.killTree() // again: it may have started more
