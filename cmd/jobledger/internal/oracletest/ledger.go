@@ -205,11 +205,6 @@ func (e *Event) time(name string) time.Time {
 	return time.Time{}
 }
 
-func (e *Event) is(name string) bool {
-	b, _ := e.Data[name].(bool)
-	return b
-}
-
 func (e *Event) list(name string) (texts []string) {
 	list, _ := e.Data[name].([]any)
 	for _, one := range list {
