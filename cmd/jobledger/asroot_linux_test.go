@@ -172,6 +172,9 @@ func TestRootCommandIsNeverTwice(t *testing.T) {
 			job := s.says("enqueue", "-q", "mail", "--max-attempts", "1", "x")
 			w, other := s.work("--lease", "3s"), s.work("--lease", "3s")
 			s.oneRoot()
+			s.eventually("both workers run", func() bool {
+				return strings.Count(s.says("workers", "--json"), `"stopped_at":null`) == 2
+			})
 			for _, p := range []*running{w, other} {
 				p.signal(syscall.SIGTERM)
 				p.wantSaid("no more jobs are claimed")

@@ -284,7 +284,8 @@ func TestUpgradeWhileWorkersRun(t *testing.T) {
 	for _, c := range []struct {
 		engine, commit string
 		goesOn         bool
-	}{{"sqlite", commitOf15, true}, {"postgres", commitOf15, false}, {"postgres", commitOf16, true}} {
+	}{{"sqlite", commitOf15, true}, {"sqlite", commitOf16, true}, {"postgres", commitOf15, false},
+		{"postgres", commitOf16, false}} {
 		t.Run(c.engine+" "+c.commit[:7], func(t *testing.T) {
 			t.Parallel()
 			s := site{TB: t, dir: t.TempDir()}
