@@ -9,7 +9,6 @@ import (
 	"jobledger/commands"
 	"jobledger/commands/schedule"
 	"jobledger/ledger/event"
-	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 	"jobledger/projection/keyframe"
 	"jobledger/projection/limit"
@@ -266,7 +265,7 @@ func (g *generated) process() {
 // generatedHistory is a history of some hundred steps.
 func generatedHistory(t *testing.T) *scenario {
 	g := newGenerated(t, 1)
-	for range ledgertest.Size(800, 1000, 2500) {
+	for range answersSize(800, 2500) {
 		g.step()
 	}
 	g.wait(20 * time.Second) // some claims are held, some leases have run out

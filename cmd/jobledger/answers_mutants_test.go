@@ -9,8 +9,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"jobledger/ledger/ledgertest"
 )
 
 // mutant is the program with one rule changed.
@@ -81,8 +79,8 @@ var packageName = regexp.MustCompile(`(?m)^package (\w+)`)
 // TestAnswersCatchMutants changes one line of the program after the other, in copies that only the compiler
 // sees, and TestAnswersAreThoseOfTheExport has to find each.
 func TestAnswersCatchMutants(t *testing.T) {
-	if !ledgertest.Long() {
-		t.Skip("the program is compiled once more, and asked everything for each mutant; with -long")
+	if !*everyAnswer {
+		t.Skip("the program is compiled once more, and asked everything for each mutant, some ten minutes; with -answers")
 	}
 	dir := t.TempDir()
 	root, err := filepath.Abs("../..")

@@ -28,7 +28,7 @@ type asking struct {
 // momentsOf chooses moments and windows of a history: at its ends, near them, and spread over it, by position
 // and by time, where several events have one time, and where nothing happened.
 func momentsOf(l *oracletest.Ledger) (m asking) {
-	n := ledgertest.Size[int64](2, 4, 14)
+	n := int64(answersSize(2, 14))
 	tail := l.Tail()
 	pos := func(p int64) string { return fmt.Sprintf("pos:%d", max(1, min(p, tail))) }
 	for i := range n {
@@ -44,7 +44,7 @@ func momentsOf(l *oracletest.Ledger) (m asking) {
 	m.windows = append(m.windows, [2]string{"", ""}, [2]string{pos(tail / 2), ""}, [2]string{"", pos(tail / 3)},
 		[2]string{l.Events[0].At.Add(-time.Minute).Format(time.RFC3339),
 			l.Events[tail-1].At.Format(time.RFC3339Nano)})
-	k := ledgertest.Size[int64](1, 3, 14)
+	k := int64(answersSize(1, 14))
 	for i := range k {
 		from := tail * (2*i + 1) / (2 * k)
 		to := min(tail-1, from+tail/(3+i%3))
@@ -182,7 +182,7 @@ func someJobs(l *oracletest.Ledger, at string) (ids []string) {
 	for _, state := range slices.Sorted(maps.Keys(byState)) {
 		ids = append(ids, byState[state])
 	}
-	ids = ledgertest.Sample(ids, ledgertest.Size(4, 5, 7))
+	ids = ledgertest.Sample(ids, answersSize(4, 7))
 	m, last := l.At(at), "" // the job of the last event up to then
 	for _, e := range l.Events {
 		if e.Pos <= m.Pos && e.Job != "" {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -27,6 +28,16 @@ import (
 type knownDifference struct {
 	question, surface, ledger string // patterns of path.Match
 	why                       string
+}
+
+var everyAnswer = flag.Bool("answers", false, "the differential test at all of its moments, and its mutants")
+
+// answersSize is usual, or with -answers all.
+func answersSize(usual, all int) int {
+	if *everyAnswer {
+		return all
+	}
+	return usual
 }
 
 // TestAnswersAreThoseOfTheExport asks three histories every question at many moments and about many windows:
@@ -122,18 +133,18 @@ func compareAnswers(t *testing.T, s *scenario, found *differences) {
 	}
 
 	imported := newAsked(t, "import", importedCopy(t, s, export), "", truth, found)
-	for _, at := range ledgertest.Sample(m.moments, ledgertest.Size(2, 3, 9)) {
+	for _, at := range ledgertest.Sample(m.moments, answersSize(2, 9)) {
 		for _, q := range questionsAt(truth, at) {
 			imported.ask(q)
 		}
 	}
-	for _, w := range ledgertest.Sample(m.windows, ledgertest.Size(2, 3, 9)) {
+	for _, w := range ledgertest.Sample(m.windows, answersSize(2, 9)) {
 		for _, q := range questionsWithin(w[0], w[1]) {
 			imported.ask(q)
 		}
 	}
 
-	for i, at := range ledgertest.Sample(m.positions, ledgertest.Size(1, 2, 4)) {
+	for i, at := range ledgertest.Sample(m.positions, answersSize(1, 4)) {
 		file := filepath.Join(t.TempDir(), fmt.Sprint("replayed", i, ".db"))
 		if code, _, messages := s.run(0, "replay", "--as-of", at, "--into", file); code != 0 {
 			t.Fatalf("replay --as-of %s: exit %d: %s", at, code, messages)
@@ -161,12 +172,12 @@ func compareAnswers(t *testing.T, s *scenario, found *differences) {
 	dir := filepath.Join(t.TempDir(), "archive")
 	archived.leaveBlocks(dir, s.Now.Sub(truth.Events[len(truth.Events)*2/3].At))
 	left := newAsked(t, "archive", archived, dir, truth, found)
-	for _, at := range ledgertest.Sample(m.moments, ledgertest.Size(1, 2, 6)) {
+	for _, at := range ledgertest.Sample(m.moments, answersSize(1, 6)) {
 		for _, q := range questionsAt(truth, at) {
 			left.ask(q)
 		}
 	}
-	for _, w := range ledgertest.Sample(m.windows, ledgertest.Size(1, 2, 6)) {
+	for _, w := range ledgertest.Sample(m.windows, answersSize(1, 6)) {
 		for _, q := range questionsWithin(w[0], w[1]) {
 			left.ask(q)
 		}
