@@ -80,7 +80,7 @@ var packageName = regexp.MustCompile(`(?m)^package (\w+)`)
 // sees, and TestAnswersAreThoseOfTheExport has to find each.
 func TestAnswersCatchMutants(t *testing.T) {
 	if !*everyAnswer {
-		t.Skip("the program is compiled once more, and asked everything for each mutant, some ten minutes; with -answers")
+		t.Skip("the program is asked everything for each mutant, for some ten minutes; with -answers")
 	}
 	dir := t.TempDir()
 	root, err := filepath.Abs("../..")
