@@ -86,7 +86,7 @@ func (s *Store) goOn() {
 		p.done <- exit
 		return
 	}
-	_ = s.giveUp() // as where a function returns an error: the next transaction begins anew, or says why not
+	_ = s.giveUp() // as where a function returns an error: the next transaction begins again, or says why not
 	rest := make([]grouped, 0, len(s.group))
 	for i, r := range s.group {
 		if i != s.at {

@@ -32,12 +32,12 @@ type knownDifference struct {
 
 var everyAnswer = flag.Bool("answers", false, "the differential test at all of its moments, and its mutants")
 
-// answersSize is usual, or with -answers all.
-func answersSize(usual, all int) int {
+// answersSize is few, or with -answers all.
+func answersSize(few, all int) int {
 	if *everyAnswer {
 		return all
 	}
-	return usual
+	return few
 }
 
 // TestAnswersAreThoseOfTheExport asks three histories every question at many moments and about many windows:
