@@ -16,8 +16,7 @@ import (
 func MaySeeBodies(ctx context.Context) bool { return door.CallerOf(ctx).Has(door.Bodies) }
 
 // bodyFields are the fields of a job that have its payload and its result.
-var bodyFields = []string{"payload", "payload_base64", "payload_gone", "result", "result_base64",
-	"result_gone"}
+var bodyFields = []string{"payload", "payload_base64", "result", "result_base64"}
 
 // withhold removes what the caller of ctx may not see from a job, if that is what line is: a caller without
 // the right to payloads gets one that does not have these fields.
