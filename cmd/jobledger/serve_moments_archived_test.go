@@ -17,8 +17,8 @@ import (
 )
 
 // growing are the lines of a page about the past that say how much there is by now.
-var growing = regexp.MustCompile(`(?m)^(.*(data-tail=|>verified to pos |placeholder="now,|id="when"|class="here"|` +
-	`data-map=|name="bodies"|<path class="\w+" d="M\d+ \d+v|<desc|marks).*)?\n`)
+var growing = regexp.MustCompile(`(?m)^(.*(data-tail=|>verified to pos |placeholder="now,|id="when"|` +
+	`class="here"|data-map=|name="bodies"|<path class="\w+" d="M\d+ \d+v|<desc|marks).*)?\n`)
 
 // What is asked of a moment or a window that has left the ledger is answered as if it had not, to the byte,
 // and so is what is asked of a job. Payloads are not there.
