@@ -150,8 +150,10 @@ const (
 		instr("LAST 6 HOURS", $gtext))`
 	// quietSQL are the processes without a sign of life, whose leases do not speak for them.
 	quietSQL = `SELECT * FROM processes p WHERE stopped IS NULL AND ` + presentNow + ` AND NOT later AND
-		86400 * (julianday($now) - julianday(seen)) > 45`
-	overdueSQL = `SELECT count(*) AS n, '‹roughly ' || min(lease_until) || ' ' || $now || '›' AS age FROM
+		86400 * (julianday($now) - julianday(seen)) > ` + patienceSQL
+	// In retrospect one record that a process missed is enough, if nothing shows that it lived later.
+	patienceSQL = `CASE $moment WHEN 'past' THEN 15 ELSE 45 END`
+	overdueSQL  = `SELECT count(*) AS n, '‹roughly ' || min(lease_until) || ' ' || $now || '›' AS age FROM
 		claims WHERE queue = coalesce(nullif($gq, ''), $name) AND end_pos IS NULL AND lease_until < $now`
 	pausedSQL = `SELECT '‹roughly ' || at || ' ' || $now || '›' AS age, data ->> 'reason' AS reason FROM past
 		WHERE kind = 'queue_paused' AND data ->> 'queue' = coalesce(nullif($gq, ''), $name) ORDER BY pos DESC
@@ -242,7 +244,7 @@ func init() {
 			LIMIT 1`, false},
 		{"/workers", "p", `(?P<n>\d+) process(?:es)?(, (?P<silent>\d+) silent)?\. Also those that have stopped`,
 			`SELECT count(*) AS n, coalesce(nullif(sum(NOT later AND 86400 * (julianday($now) - julianday(seen)) >
-			45), 0), '') AS silent FROM processes p WHERE stopped IS NULL AND ` + presentNow, false},
+			` + patienceSQL + `), 0), '') AS silent FROM processes p WHERE stopped IS NULL AND ` + presentNow, false},
 		{"/queues/{queue}", "p", window, `SELECT '‹clock ' || $end || '›' AS "to"`, false},
 		{"/queues/{queue}", "text", `.*`, "", false}, // of an axis
 		{"/queues/{queue}", "figcaption", `Attempts every 3m .*|Run time p99 p50|Wait .* p99 p90 p50`, "", false},

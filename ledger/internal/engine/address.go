@@ -52,7 +52,7 @@ func CheckFileAddress(dsn string) error {
 	case scheme.MatchString(first) && (runtime.GOOS != "windows" || filepath.VolumeName(path) == ""):
 		why = "what stands before the first : is unknown; the forms are PATH, sqlite:PATH?sync=normal and " +
 			"postgres://USER@HOST/DATABASE" + byDot
-	case !isURL && strings.Contains(path, "?") && (!filepath.IsAbs(path) || someValue.MatchString(last)):
+	case !isURL && (someValue.MatchString(last) || strings.HasSuffix(path, "?") && !filepath.IsAbs(path)):
 		why = "options need sqlite: in front, as in sqlite:PATH?sync=normal" + byDot
 	case password.MatchString(last):
 		why = "a password is not a part of the path of a file"
