@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"jobledger/cmd/jobledger/internal/files"
@@ -26,9 +25,20 @@ func Import(t testing.TB) *commandstest.Scenario {
 // ImportInto imports the bad night into the ledger of s, which is empty, and returns how many events it has.
 func ImportInto(t testing.TB, s *commands.Service) (events int64) {
 	t.Helper()
-	_, here, _, _ := runtime.Caller(0)
-	night := filepath.Join(filepath.Dir(here), "../../../../testdata/history/bad-night.jsonl")
-	text, err := os.ReadFile(night)
+	root, err := os.Getwd() // the folder of a package, somewhere in the module
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			break
+		}
+		if root == filepath.Dir(root) {
+			t.Fatal("no go.mod above the folder of the test")
+		}
+		root = filepath.Dir(root)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "testdata/history/bad-night.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
