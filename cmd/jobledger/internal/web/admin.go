@@ -53,7 +53,7 @@ func (s *Server) serveAdmin(l net.Listener) (end func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = h.Serve(door.LimitConnections(l, 16)) // it ends with Close
+		_ = h.Serve(door.LimitConnections(l, 16, nil)) // it ends with Close
 	}()
 	return func() {
 		_ = h.Close()

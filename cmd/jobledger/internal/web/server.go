@@ -211,7 +211,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		defer s.serveAdmin(s.Admin)()
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- s.door.ServeOn(h, door.LimitConnections(l, door.MaxConnections)) }()
+	go func() { ended <- s.door.ServeOn(h, door.LimitConnections(l, door.MaxConnections, s.Proxy.Has)) }()
 	s.door.PrintLink(nil)
 	var err error
 	select {

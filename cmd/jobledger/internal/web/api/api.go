@@ -31,6 +31,7 @@ import (
 type API struct {
 	Config
 	metrics     cache
+	streams     door.Shares
 	totals      view.Totals
 	books       view.Kept[view.Books]
 	examined    view.Kept[[]doctor.Finding]
@@ -64,7 +65,7 @@ type Config struct {
 
 // New returns an API.
 func New(c Config) *API {
-	return &API{Config: c, StreamWrite: defaultStreamWrite}
+	return &API{Config: c, StreamWrite: defaultStreamWrite, streams: door.Shares{Most: maxStreamsGrant}}
 }
 
 // Routes are those of the API and of the metrics.

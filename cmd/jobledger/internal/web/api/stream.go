@@ -53,6 +53,9 @@ func (a *API) streamEvents(w http.ResponseWriter, r *http.Request) error {
 		data: func(e view.Sent) ([]byte, error) { return lineFor(r.Context(), e) }})
 }
 
+// maxStreamsGrant is how many streams of events one token has.
+const maxStreamsGrant = 64
+
 // Stream sends events as they are recorded, each as data has it, and beats between them; the filter is in the
 // query of r.
 func (a *API) Stream(w http.ResponseWriter, r *http.Request, data func(view.Sent) ([]byte, error)) error {
@@ -73,6 +76,13 @@ func (a *API) stream(r *http.Request, out *stream) error {
 	if r.Method == http.MethodHead {
 		return nil
 	}
+	give, err := a.streams.Take(r, "streams of events")
+	if err != nil {
+		h.Del("X-Accel-Buffering")
+		h.Set("Retry-After", "5")
+		return err
+	}
+	defer give()
 	if !a.Follower.Join(out.end) {
 		h.Del("X-Accel-Buffering")
 		return door.Refusal(http.StatusServiceUnavailable, "busy", "there are too many streams of events")

@@ -1,7 +1,9 @@
 package door
 
 import (
+	"errors"
 	"net"
+	"os"
 	"testing"
 	"time"
 
@@ -64,7 +66,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := LimitConnections(inner, 1)
+	l := LimitConnections(inner, 1, nil)
 	dial := func() net.Conn {
 		c, err := new(net.Dialer).DialContext(t.Context(), "tcp", l.Addr().String())
 		if err != nil {
@@ -79,6 +81,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	proves(withConn(t.Context(), first))
 	accepted := make(chan net.Conn)
 	go func() {
 		c, _ := l.Accept()
@@ -97,6 +100,43 @@ func TestConnectionsAreLimited(t *testing.T) {
 	_ = l.Close()
 	if _, err := l.Accept(); err == nil {
 		t.Error("a closed listener accepts")
+	}
+}
+
+// A connection is closed when it is idle after an answer and no credential came on it.
+func TestIdleConnectionsNeedACredential(t *testing.T) {
+	inner, err := Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := LimitConnections(inner, 2, nil)
+	defer l.Close()
+	l.(*limited).idle = 20 * time.Millisecond
+	for _, known := range []bool{false, true} {
+		client, err := new(net.Dialer).DialContext(t.Context(), "tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		conn, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := withConn(t.Context(), conn)
+		end := answering(ctx)
+		if known {
+			proves(ctx)
+		}
+		end()
+		wait := 10 * time.Second
+		if known {
+			wait = 100 * time.Millisecond
+		}
+		_ = client.SetReadDeadline(time.Now().Add(wait))
+		_, err = client.Read(make([]byte, 1))
+		if kept := errors.Is(err, os.ErrDeadlineExceeded); kept != known {
+			t.Errorf("a credential came: %t, kept: %t (%v)", known, kept, err)
+		}
 	}
 }
 

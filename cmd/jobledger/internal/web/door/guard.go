@@ -48,6 +48,7 @@ func (d *Door) Handler() http.Handler {
 		maps.Copy(h, always)
 		d.drain.begin()
 		defer d.drain.end()
+		defer answering(r.Context())()
 		begun := time.Now()
 		counted := &counter{ResponseWriter: w, status: http.StatusOK, prefix: d.Prefix}
 		route := "refused"
@@ -129,7 +130,9 @@ func (d *Door) serveRoute(rt Route) http.Handler {
 		var known bool
 		var err error
 		if rt.Needs != None {
-			caller, known, err = d.Caller(r)
+			if caller, known, err = d.Caller(r); known && err == nil {
+				proves(r.Context())
+			}
 		}
 		switch {
 		case rt.Needs == None:

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/ledger/ownerfile"
@@ -110,47 +109,4 @@ func removeDead(ctx context.Context, path string) error {
 		return cli.Exitf(cli.ExitBusy, "listen at %s: another process listens there", path)
 	}
 	return os.Remove(path)
-}
-
-// LimitConnections returns l with at most n connections open at a time; further ones wait.
-func LimitConnections(l net.Listener, n int) net.Listener {
-	return &limited{Listener: l, free: make(chan struct{}, n), closed: make(chan struct{})}
-}
-
-type limited struct {
-	net.Listener
-	free   chan struct{} // has an element for each open connection
-	closed chan struct{}
-	once   sync.Once
-}
-
-func (l *limited) Accept() (net.Conn, error) {
-	select {
-	case l.free <- struct{}{}:
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		<-l.free
-		return nil, err
-	}
-	return &limitedConn{Conn: conn, done: func() { <-l.free }}, nil
-}
-
-func (l *limited) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return l.Listener.Close()
-}
-
-// limitedConn calls done when it is closed.
-type limitedConn struct {
-	net.Conn
-	once sync.Once
-	done func()
-}
-
-func (c *limitedConn) Close() error {
-	c.once.Do(c.done)
-	return c.Conn.Close()
 }

@@ -26,6 +26,7 @@ type peer struct {
 // WithPeer puts the peer of a connection into the context of its requests, and of an encrypted one what was
 // found out about the client's certificate.
 func WithPeer(ctx context.Context, conn net.Conn) context.Context {
+	ctx = withConn(ctx, conn)
 	if _, encrypted := conn.(*tls.Conn); encrypted {
 		return context.WithValue(ctx, checkedKey{}, new(checked))
 	}

@@ -175,6 +175,12 @@ func ParseProxy(public string, from []string) (*Proxy, error) {
 	return p, nil
 }
 
+// Has reports whether the proxy asks from a. A nil Proxy has no address.
+func (p *Proxy) Has(a netip.Addr) bool {
+	holds := func(from netip.Prefix) bool { return from.Contains(a.Unmap()) }
+	return p != nil && slices.ContainsFunc(p.From, holds)
+}
+
 // clientOf is the address for which the proxy asked; "": it did not say, or r is not from the proxy.
 func (p *Proxy) clientOf(r *http.Request) string {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)

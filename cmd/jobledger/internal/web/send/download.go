@@ -16,11 +16,13 @@ import (
 type Sender struct {
 	*api.API
 	downloads chan struct{} // has room for those that are sent
+	shares    door.Shares   // of each token in them
 }
 
 // New returns a Sender of what a knows.
 func New(a *api.API) *Sender {
-	s := &Sender{API: a, downloads: make(chan struct{}, maxDownloads)}
+	s := &Sender{API: a, downloads: make(chan struct{}, maxDownloads),
+		shares: door.Shares{Most: maxDownloadsGrant}}
 	a.SendLines = s.sendLines
 	return s
 }
@@ -41,8 +43,11 @@ func (a *Sender) Routes() []door.Route {
 // errClient means that a part could not be sent: the client has gone.
 var errClient = errors.New("web: the client of a download has gone")
 
-// maxDownloads is how many answers of any length are sent at the same time.
-const maxDownloads = 64
+// How many answers of any length are sent at the same time.
+const (
+	maxDownloads      = 64
+	maxDownloadsGrant = 16 // of one token
+)
 
 // download is an answer of any length, which is sent as it is made. What it takes to be sent is not limited,
 // but a client that reads nothing for some time is dropped.
@@ -68,6 +73,12 @@ func (d *download) run(r *http.Request, write func(ctx context.Context, out io.W
 		d.begin()
 		return nil
 	}
+	give, err := d.shares.Take(r, "downloads")
+	if err != nil {
+		d.w.Header().Set("Retry-After", "5")
+		return err
+	}
+	defer give()
 	select {
 	case d.downloads <- struct{}{}:
 		defer func() { <-d.downloads }()
@@ -95,7 +106,7 @@ func (d *download) run(r *http.Request, write func(ctx context.Context, out io.W
 	}()
 	// The client has sent all of its request: no time runs for it any more, but while it is sent something.
 	control := http.NewResponseController(d.w)
-	err := errors.Join(control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{}))
+	err = errors.Join(control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{}))
 	if err != nil {
 		return err
 	}
