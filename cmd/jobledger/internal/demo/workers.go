@@ -19,7 +19,7 @@ import (
 
 const (
 	lease   = 2 * time.Second
-	timeout = time.Minute
+	timeout = 3 * time.Minute
 )
 
 // work runs the two workers and kills one; it returns a job that the killed one held.
