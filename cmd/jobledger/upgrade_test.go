@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -31,10 +33,11 @@ import (
 // schemas 5 to 14 and PostgreSQL's 4 to 13 were in no program: they came in one step.
 const schemas = "../../testdata/schemas"
 
-// Commits with the programs of before: one whose ledgers have schema 15 on each engine, and one with 16.
+// Commits with the last program of a schema: 15 and 16 on each engine. Before a release with a newer schema
+// its last program is added here.
 const (
 	commitOf15 = "30b4347cfad9813e5a3fbeea3285ccd3944cacbc"
-	commitOf16 = "7e235bba9167e0a342d1ecafe5d796143884c151"
+	commitOf16 = "0d9197439816f79753235eb209b69f2fcc65cca6"
 )
 
 // TestUpgradeFromEverySchema: the newest program migrates each old ledger, whose history is the same to the
@@ -115,8 +118,9 @@ func upgrade(s site, engine string, version int) {
 	s.run("resume", "-q", "slow")
 	s.run("work", "-q", "sms", "-q", "slow", "--drain", "--", "cat")
 	for _, queue := range []string{"sms", "slow"} {
-		if left := s.ran("list", "-q", queue, "--state", "queued,claimed", "--json").stdout; left != "" {
-			s.Errorf("left in %s: %s", queue, left)
+		left := s.ran("list", "-q", queue, "--state", "queued", "--state", "claimed", "--json")
+		if left.code != cli.ExitNothing {
+			s.Errorf("left in %s: %+v", queue, left)
 		}
 	}
 	before := s.run("list", "--key", "night-1", "--json")
@@ -273,9 +277,10 @@ func oldProgram(t testing.TB, commit string) string {
 	return filepath.Join(dir, "old")
 }
 
-// TestUpgradeWhileWorkersRun: an old worker works while the new program migrates its ledger. Where the schema
-// lets it, it goes on, side by side with a new worker. Where not, it ends and says why, and the new worker
-// does its jobs. The old program does not open a file with the new schema, and changes nothing in it.
+// TestUpgradeWhileWorkersRun: old workers work while the new program migrates their ledger. Where the schema
+// lets them, they go on, side by side with new workers for a minute. Where not, they end and say why, and the
+// new workers do their jobs. In both cases no acknowledged job is lost, and none has two commands at once.
+// The old program does not open a file with the new schema, and changes nothing in it.
 func TestUpgradeWhileWorkersRun(t *testing.T) {
 	t.Parallel()
 	if !ledgertest.Long() {
@@ -284,88 +289,156 @@ func TestUpgradeWhileWorkersRun(t *testing.T) {
 	for _, c := range []struct {
 		engine, commit string
 		goesOn         bool
-	}{{"sqlite", commitOf15, true}, {"sqlite", commitOf16, true}, {"postgres", commitOf15, false},
-		{"postgres", commitOf16, false}} {
+		mixed          time.Duration
+	}{{"sqlite", commitOf15, true, 5 * time.Second}, {"sqlite", commitOf16, true, time.Minute},
+		{"postgres", commitOf15, false, 5 * time.Second}, {"postgres", commitOf16, false, time.Minute}} {
 		t.Run(c.engine+" "+c.commit[:7], func(t *testing.T) {
 			t.Parallel()
 			s := site{TB: t, dir: t.TempDir()}
 			if c.engine == "postgres" {
 				s = newServerSite(t, ledgertest.Postgres(t))
 			}
-			upgradeWhileWorking(s, oldProgram(t, c.commit), c.engine, c.goesOn)
+			f := &fleet{site: s, program: oldProgram(t, c.commit), again: make(map[string]bool)}
+			f.upgrade(c.goesOn, c.mixed)
+			if c.engine == "sqlite" {
+				s.sql("PRAGMA wal_checkpoint(TRUNCATE)")
+				wantRefusedUntouched(s, f.program, "none", newestSchema(s, c.engine))
+			}
 		})
 	}
 }
 
-func upgradeWhileWorking(s site, program, engine string, goesOn bool) {
-	s.Helper()
-	old := func(words ...string) *exec.Cmd {
-		cmd := s.command(words...)
-		cmd.Path, cmd.Err = program, nil
-		return cmd
-	}
-	const jobs = 120
-	s.ok(old("init").Run())
-	lines := old("enqueue", "-q", "mail", "--jsonl", "-")
-	lines.Stdin = strings.NewReader(strings.Repeat(`{"payload":"x"}`+"\n", jobs))
-	s.ok(lines.Run())
-	work := func(name string) []string {
-		return []string{"work", "-q", "mail", "-j", "2", "--worker", name, "--lease", "4s", "--", "sh", "-c",
-			"echo $JOBLEDGER_JOB $JOBLEDGER_WORKER >>ran; sleep 0.1"}
-	}
-	byWorker := func() map[string]int {
-		text, _ := os.ReadFile(s.path("ran"))
-		count := make(map[string]int)
-		for line := range strings.Lines(string(text)) {
-			_, worker, _ := strings.Cut(strings.TrimSpace(line), " ")
-			count[worker]++
+// fleet is a site on which workers of an old program and of the new one work.
+type fleet struct {
+	site
+	program string
+	jobs    []string        // all that were acknowledged
+	again   map[string]bool // those that were cancelled while they ran, and retried
+}
+
+func (f *fleet) old(words ...string) *exec.Cmd {
+	cmd := f.command(words...)
+	cmd.Path, cmd.Err = f.program, nil
+	return cmd
+}
+
+// enqueue sends some jobs by a program, and remembers the ids that it prints.
+func (f *fleet) enqueue(cmd *exec.Cmd, n int) {
+	f.Helper()
+	cmd.Stdin = strings.NewReader(strings.Repeat(`{"payload":"x"}`+"\n", n))
+	out, err := cmd.Output()
+	f.ok(err)
+	f.jobs = append(f.jobs, strings.Fields(string(out))...)
+}
+
+// A command says that it runs, and whether one of its job runs still.
+const fleetCommand = `last=pid.$JOBLEDGER_JOB
+if [ -f $last ] && kill -0 $(cat $last); then echo $JOBLEDGER_JOB >>overlaps; fi 2>>/dev/null
+echo $$ >$last; echo $JOBLEDGER_JOB $JOBLEDGER_WORKER >>ran; sleep 0.2; :`
+
+func (f *fleet) work(worker string) []string {
+	return []string{"work", "-q", "mail", "-j", "2", "--worker", worker, "--lease", "4s", "--", "sh", "-c",
+		fleetCommand}
+}
+
+// ran has how often each job and each worker ran a command.
+func (f *fleet) ran() (jobs, workers map[string]int) {
+	jobs, workers = make(map[string]int), make(map[string]int)
+	text, _ := os.ReadFile(f.path("ran"))
+	for line := range strings.Lines(string(text)) {
+		if job, worker, whole := strings.Cut(strings.TrimSpace(line), " "); whole {
+			jobs[job]++
+			workers[worker]++
 		}
-		return count
 	}
-	first := s.start(old(work("old")...))
-	s.eventually("the old worker works", func() bool { return byWorker()["old"] > 4 })
-	s.run("migrate")
-	second := s.start(s.command(work("new")...))
-	before := byWorker()["old"]
-	switch {
-	case engine == "postgres" && goesOn:
-		s.ok(old("enqueue", "-q", "mail", "from an old program").Run())
-	case engine == "sqlite":
-		if out, err := old("list").CombinedOutput(); err == nil || !strings.Contains(string(out), newerSchema) {
-			s.Errorf("the old program lists: %v, %s", err, out)
+	return jobs, workers
+}
+
+func (f *fleet) workedMore(what string, than map[string]int, workers ...string) {
+	f.Helper()
+	f.eventually(what, func() bool {
+		_, n := f.ran()
+		return !slices.ContainsFunc(workers, func(w string) bool { return n[w] < than[w]+5 })
+	})
+}
+
+func (f *fleet) upgrade(goesOn bool, mixed time.Duration) {
+	f.Helper()
+	f.ok(f.old("init").Run())
+	enqueue := []string{"enqueue", "-q", "mail", "--jsonl", "-"}
+	f.enqueue(f.old(enqueue...), 120)
+	olds := []*running{f.start(f.old(f.work("old-1")...)), f.start(f.old(f.work("old-2")...))}
+	f.workedMore("the old workers work", nil, "old-1", "old-2")
+	f.site.run("migrate")
+	news := []*running{f.start(f.command(f.work("new-1")...)), f.start(f.command(f.work("new-2")...))}
+	_, before := f.ran()
+	if out, err := f.old("list").CombinedOutput(); err == nil || !strings.Contains(string(out), newerSchema) {
+		f.Errorf("the old program lists: %v, %s", err, out)
+	}
+	if !goesOn {
+		for _, w := range olds {
+			w.wantExit(cli.ExitUsage)
+			if !strings.Contains(w.said.String(), newerSchema) {
+				f.Errorf("the old worker says %s", w.said)
+			}
 		}
-		s.enqueue("from the new program")
-	default:
-		s.enqueue("from the new program")
+	}
+	for end := time.Now().Add(mixed); time.Now().Before(end); {
+		f.enqueue(f.command(enqueue...), 20)
+		f.retryOneThatRuns()
+		time.Sleep(time.Second)
 	}
 	if goesOn {
-		s.eventually("both work after the migration", func() bool {
-			n := byWorker()
-			return n["old"] > before+4 && n["new"] > 4
-		})
-		first.signal(syscall.SIGTERM)
-		first.wantExit(0)
-	} else {
-		first.wantExit(cli.ExitUsage)
-		if !strings.Contains(first.said.String(), newerSchema) {
-			s.Errorf("the old worker says %s", first.said)
+		f.enqueue(f.command(enqueue...), 60)
+		f.workedMore("all work after the migration", before, "old-1", "old-2", "new-1", "new-2")
+		for _, w := range olds {
+			w.signal(syscall.SIGTERM)
+			w.wantExit(0)
 		}
 	}
-	s.wantAllSucceeded(jobs+1, second)
-	seen := make(map[string]int)
-	text, err := os.ReadFile(s.path("ran"))
-	s.ok(err)
-	for line := range strings.Lines(string(text)) {
-		job, _, _ := strings.Cut(line, " ")
-		if seen[job]++; seen[job] > 1 && goesOn {
-			s.Errorf("%s ran twice", job)
+	f.eventually("all jobs have ended", func() bool {
+		return f.site.ran("list", "--state", "queued", "--state", "claimed", "--json").code == cli.ExitNothing
+	})
+	for _, w := range news {
+		w.signal(syscall.SIGTERM)
+		w.wantExit(0)
+	}
+	f.wantEachOnce(goesOn)
+}
+
+// retryOneThatRuns cancels a job that is claimed, if it is still so then, and retries it.
+func (f *fleet) retryOneThatRuns() {
+	f.Helper()
+	var job struct{ ID string }
+	claimed := f.site.ran("list", "--state", "claimed", "--limit", "1", "--json").stdout
+	if json.Unmarshal([]byte(claimed), &job) == nil && f.site.ran("cancel", job.ID, "--reason", "r").code == 0 {
+		f.site.run("retry", job.ID)
+		f.again[job.ID] = true
+	}
+}
+
+// wantEachOnce: each acknowledged job has succeeded, none had two commands at once, and none ran again that
+// was neither retried nor a worker's that had to end.
+func (f *fleet) wantEachOnce(goesOn bool) {
+	f.Helper()
+	f.site.run("verify")
+	succeeded := f.site.run("list", "--state", "succeeded", "--limit", "0", "--json")
+	for _, job := range f.jobs {
+		if !strings.Contains(succeeded, job) {
+			f.Errorf("%s has not succeeded: %s", job, f.site.run("history", job))
 		}
 	}
-	if len(seen) != jobs+1 {
-		s.Errorf("%d jobs ran", len(seen))
+	if n := strings.Count(succeeded, "\n") + 1; n != len(f.jobs) {
+		f.Errorf("%d jobs have succeeded, of %d", n, len(f.jobs))
 	}
-	if engine == "sqlite" {
-		s.sql("PRAGMA wal_checkpoint(TRUNCATE)")
-		wantRefusedUntouched(s, program, "none", newestSchema(s, engine))
+	if text, err := os.ReadFile(f.path("overlaps")); err == nil {
+		f.Errorf("two commands of one job ran at once: %s", text)
 	}
+	jobs, workers := f.ran()
+	for job, n := range jobs {
+		if n > 1 && goesOn && !f.again[job] {
+			f.Errorf("%s ran %d times: %s", job, n, f.site.run("history", job))
+		}
+	}
+	f.Logf("%d jobs, %d of them retried; commands by worker: %v", len(f.jobs), len(f.again), workers)
 }
