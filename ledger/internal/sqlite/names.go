@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"jobledger/ledger/internal/engine"
 )
@@ -21,6 +22,11 @@ type Names struct {
 	Mounted bool // the file is mounted alone, without its folder
 }
 
+const (
+	namesLooks = 5
+	namesPause = 10 * time.Millisecond
+)
+
 // NamesOf returns the names of the file at path. It does not open the file.
 func NamesOf(path string) Names {
 	n := Names{Links: 1}
@@ -28,12 +34,20 @@ func NamesOf(path string) Names {
 	if err != nil {
 		return n
 	}
-	info, err := os.Stat(real)
-	if err != nil {
-		return n
-	}
-	if n.Links = linksOf(info); n.Links > 1 {
-		n.Links = max(1, n.Links-ownNames(real, info))
+	// A file has a second name for a moment when it is made and when it is replaced, which is not one that a
+	// process works with. So a second name counts when it stays.
+	for range namesLooks {
+		info, err := os.Stat(real)
+		if err != nil {
+			return n
+		}
+		if n.Links = linksOf(info); n.Links > 1 {
+			n.Links = max(1, n.Links-ownNames(real, info))
+		}
+		if n.Links == 1 {
+			break
+		}
+		time.Sleep(namesPause)
 	}
 	n.Mounted = isMountPoint(real)
 	return n
