@@ -105,8 +105,8 @@ func (tx *Tx) complete(ctx context.Context, batch []Scanned, known claimsByJob) 
 // lookUpAtOnce is how many jobs one query looks up.
 const lookUpAtOnce = 64
 
-var claimsOfJobs = `SELECT job, kind, attempt, ulid FROM events WHERE job IN (?` +
-	strings.Repeat(",?", lookUpAtOnce-1) + `) AND seq > 0 AND kind IN (1, 2)`
+var claimsOfJobs = event.SQL(`SELECT job, kind, attempt, ulid FROM events WHERE job IN (?` +
+	strings.Repeat(",?", lookUpAtOnce-1) + `) AND seq > 0 AND kind IN ({enqueued}, {claimed})`)
 
 // lookUpClaims adds the ids of jobs and the tokens of their claims to known.
 func (tx *Tx) lookUpClaims(ctx context.Context, jobs []any, known claimsByJob) error {

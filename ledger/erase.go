@@ -1,9 +1,13 @@
 package ledger
 
-import "context"
+import (
+	"context"
 
-const bodiesOfJob = `FROM bodies
-WHERE pos = ?1 OR pos IN (SELECT pos FROM events WHERE job = ?1 AND kind IN (4, 32))`
+	"jobledger/ledger/event"
+)
+
+var bodiesOfJob = event.SQL(`FROM bodies
+WHERE pos = ?1 OR pos IN (SELECT pos FROM events WHERE job = ?1 AND kind IN ({succeeded}, {replaced}))`)
 
 // EraseBodiesAt removes the bodies of the events at these positions, as EraseBodies does, and calls also,
 // which removes more that is to be overwritten.

@@ -107,8 +107,7 @@ func (f Filter) where() (string, []any) {
 		add(`e.job IN (`+strings.TrimSuffix(strings.Repeat("?,", len(in)), ",")+`)`, in...)
 	}
 	if f.Ending {
-		f.Kinds = []event.Kind{event.KindSucceeded, event.KindFailed, event.KindReleased, event.KindReclaimed,
-			event.KindCancelled}
+		f.Kinds = event.KindsThat(event.Kind.EndsClaim)
 	}
 	if len(f.Kinds) > 0 {
 		var in []any
@@ -118,8 +117,8 @@ func (f Filter) where() (string, []any) {
 		add(`e.kind IN (`+strings.TrimSuffix(strings.Repeat("?,", len(in)), ",")+`)`, in...)
 		if !slices.ContainsFunc(f.Kinds, event.Kind.OfJob) {
 			add(`e.job IS NULL AND e.seq IS NULL`) // these are few and adjacent in the index on (job, seq)
-		} else if f.Job == 0 && len(f.Jobs) == 0 && slices.Min(f.Kinds) > event.KindFailed {
-			add(`e.kind > 5`) // so that the index rare_events applies
+		} else if f.Job == 0 && len(f.Jobs) == 0 && slices.Min(f.Kinds) > event.RareAfter {
+			add(isRare) // so that the index rare_events applies
 		}
 	}
 	if f.ByJob {
@@ -256,15 +255,32 @@ func (tx *Tx) scan(ctx context.Context, rows *Rows, known claims) (event.Event, 
 	return e, nil
 }
 
+var latestClaimOf = event.SQL(`SELECT coalesce(q.ulid, ''), coalesce(c.attempt, 0), coalesce(c.ulid, '')
+FROM events q LEFT JOIN events c ON c.pos =
+    (SELECT x.pos FROM events x WHERE x.job = ?1 AND x.seq IS NOT NULL AND x.pos < ?2 AND x.kind = {claimed}
+     ORDER BY x.seq DESC LIMIT 1)
+WHERE q.pos = ?1`)
+
 // latestClaim looks up the id of job n and its last claim before pos.
 func (tx *Tx) latestClaim(ctx context.Context, n, pos int64) (c latestClaim, err error) {
 	_, err = tx.first(ctx, []any{&c.id, &c.attempt, &c.token},
-		`SELECT coalesce(q.ulid, ''), coalesce(c.attempt, 0), coalesce(c.ulid, '')
-FROM events q LEFT JOIN events c ON c.pos =
-    (SELECT x.pos FROM events x WHERE x.job = ?1 AND x.seq IS NOT NULL AND x.pos < ?2 AND x.kind = 2
-     ORDER BY x.seq DESC LIMIT 1)
-WHERE q.pos = ?1`, n, pos)
+		latestClaimOf, n, pos)
 	return c, err
+}
+
+var (
+	isRare     = event.SQL(`e.kind > {rareAfter}`)
+	lastOf     = event.SQL(`SELECT coalesce(max(pos), 0) FROM events WHERE kind = ? AND kind > {rareAfter}`)
+	enqueuedAs = event.SQL(`SELECT pos FROM events WHERE kind = {enqueued} AND ulid = ?`)
+)
+
+// LastOf returns the pos of the last event of a kind after [event.RareAfter]; 0 if there is none. It costs
+// one search in the index rare_events.
+func (tx *Tx) LastOf(ctx context.Context, k event.Kind) (int64, error) {
+	if err := tx.flush(); err != nil {
+		return 0, err
+	}
+	return tx.number(ctx, lastOf, int64(k))
 }
 
 // Number returns the number of the job with this id, from its enqueued event; 0 if there is none. It does not
@@ -273,7 +289,7 @@ func (tx *Tx) Number(ctx context.Context, id event.JobID) (int64, error) {
 	if err := tx.flush(); err != nil {
 		return 0, err
 	}
-	return tx.number(ctx, `SELECT pos FROM events WHERE kind = 1 AND ulid = ?`, string(id))
+	return tx.number(ctx, enqueuedAs, string(id))
 }
 
 // PosAt returns the last pos whose at is not after t; 0 if there is none. at never decreases along pos (I7),

@@ -3,6 +3,8 @@ package ledger
 import (
 	"context"
 	"strings"
+
+	"jobledger/ledger/event"
 )
 
 // removedAtOnce is how many jobs one statement of RemoveJobs names.
@@ -10,8 +12,8 @@ const removedAtOnce = 64
 
 var (
 	jobsNamed    = `job IN (?` + strings.Repeat(",?", removedAtOnce-1) + `)`
-	bodiesOfJobs = ` FROM bodies WHERE pos IN
-(SELECT pos FROM events WHERE ` + jobsNamed + ` AND kind IN (1, 4, 32))`
+	bodiesOfJobs = event.SQL(` FROM bodies WHERE pos IN
+(SELECT pos FROM events WHERE ` + jobsNamed + ` AND kind IN ({kinds:withBody}))`)
 )
 
 // Gone counts what RemoveJobs deleted, and the bodies that it kept.
@@ -63,15 +65,12 @@ func (tx *Tx) RemoveJobs(ctx context.Context, jobs []int64, keepBodies bool) (go
 	return gone, nil
 }
 
-// lastRemoved is found in the index rare_events.
-const lastRemoved = `SELECT coalesce(max(pos), 0) FROM events WHERE kind = 33 AND kind > 5`
-
 // sameEvents reports whether no event has left the ledger between the snapshots of tx and other.
 func (tx *Tx) sameEvents(ctx context.Context, other *Tx) (bool, error) {
-	here, err := tx.number(ctx, lastRemoved)
+	here, err := tx.LastOf(ctx, event.KindRemoved)
 	if err != nil {
 		return false, err
 	}
-	there, err := other.number(ctx, lastRemoved)
+	there, err := other.LastOf(ctx, event.KindRemoved)
 	return here == there, err
 }

@@ -215,10 +215,10 @@ func (r *pageReader) next(ctx context.Context, batch []Scanned) (_ []Scanned, er
 		if err := rec.Decode(ctx, r.tx, &s.Event); err != nil {
 			return batch[:i], &EventError{rec.Pos, err}
 		}
-		switch s.Kind() {
-		case event.KindEnqueued:
+		switch k := s.Kind(); {
+		case k == event.KindEnqueued:
 			s.Job = event.JobID(rec.ULID)
-		case event.KindClaimed, event.KindRefused, event.KindStopped:
+		case k.StoresToken():
 			s.Token = rec.ULID
 		}
 		if r.strict {

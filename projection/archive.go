@@ -36,14 +36,11 @@ func segmentOf(e event.Event) Segment {
 	return Segment{Archived: *e.Body.(*event.Archived), Pos: e.Pos, At: e.At, Actor: e.Actor}
 }
 
-// lastArchived is found in the index rare_events.
-const lastArchived = `SELECT coalesce(max(pos), 0) FROM events WHERE kind = 21 AND kind > 5`
-
 // LastSegment returns the segment that was archived last; that of no events if there is none. It costs one
 // search in an index.
 func LastSegment(ctx context.Context, tx *ledger.Tx) (s Segment, err error) {
-	var pos int64
-	if err := table.ScanOne(ctx, tx, lastArchived, []any{&pos}); err != nil || pos == 0 {
+	pos, err := tx.LastOf(ctx, event.KindArchived)
+	if err != nil || pos == 0 {
 		return s, err
 	}
 	return segmentAt(ctx, tx, pos)
@@ -70,15 +67,9 @@ type Removal struct {
 	Departed      Departed  // the jobs; the field Left is not used
 }
 
-// lastRemoved is found in the index rare_events; so is lastImported.
-const (
-	lastRemoved  = `SELECT coalesce(max(pos), 0) FROM events WHERE kind = 33 AND kind > 5`
-	lastImported = `SELECT coalesce(max(pos), 0) FROM events WHERE kind = 19 AND kind > 5`
-)
-
 // Removed returns what has left the ledger. It reads every removed event.
 func Removed(ctx context.Context, tx *ledger.Tx) (r Removal, err error) {
-	imported, err := tableInt(ctx, tx, lastImported)
+	imported, err := tx.LastOf(ctx, event.KindImported)
 	if err != nil {
 		return r, err
 	}
@@ -126,11 +117,11 @@ func Horizon(ctx context.Context, tx *ledger.Tx) (int64, error) {
 }
 
 func horizon(ctx context.Context, tx *ledger.Tx) (int64, error) {
-	last, err := tableInt(ctx, tx, lastRemoved)
+	last, err := tx.LastOf(ctx, event.KindRemoved)
 	if err != nil || last == 0 {
 		return 0, err
 	}
-	imported, err := tableInt(ctx, tx, lastImported)
+	imported, err := tx.LastOf(ctx, event.KindImported)
 	if err != nil || imported > last {
 		return 0, err
 	}
@@ -139,11 +130,6 @@ func horizon(ctx context.Context, tx *ledger.Tx) (int64, error) {
 		return 0, err
 	}
 	return e.Body.(*event.Removed).Hi, nil
-}
-
-func tableInt(ctx context.Context, tx *ledger.Tx, query string) (n int64, err error) {
-	err = table.ScanOne(ctx, tx, query, []any{&n})
-	return n, err
 }
 
 // ErrArchived means that a question is about events which may have left the ledger.
@@ -223,12 +209,10 @@ func AddSegment(tx *ledger.Tx, b *event.Archived, pos int64) error {
 	return err
 }
 
-const lastPolicy = `SELECT coalesce(max(pos), 0) FROM events WHERE kind = 34 AND kind > 5`
-
 // ArchivePolicy returns what processes that sweep archive; the zero body if they archive nothing. It costs
 // one search in an index.
 func ArchivePolicy(ctx context.Context, tx *ledger.Tx) (p event.ArchivePolicy, err error) {
-	pos, err := tableInt(ctx, tx, lastPolicy)
+	pos, err := tx.LastOf(ctx, event.KindArchivePolicy)
 	if err != nil || pos == 0 {
 		return p, err
 	}

@@ -26,7 +26,8 @@ func CountUpTo(ctx context.Context, tx *ledger.Tx, pos int64) (n int64, err erro
 		return 0, err
 	}
 	if pos >= tail { // any index has all jobs
-		return tableInt(ctx, tx, `SELECT count(*) FROM jobs`)
+		err = table.ScanOne(ctx, tx, `SELECT count(*) FROM jobs`, []any{&n})
+		return n, err
 	}
 	err = table.ScanOne(ctx, tx, `SELECT count(*) FROM jobs WHERE n <= ?`, []any{&n}, pos)
 	return n, err

@@ -127,8 +127,7 @@ func Evolve(j Job, e event.Event) (Job, error) {
 // mayFollow checks what must hold of every event before its body is applied.
 func mayFollow(j Job, e event.Event) error {
 	kind := e.Kind()
-	switch kind {
-	case event.KindRefused, event.KindErased, event.KindStopped:
+	if kind.OfJob() && !kind.HasSeq() {
 		if e.Seq != 0 || j.State == 0 {
 			return fmt.Errorf("%w: %s with seq %d on a job that is %q", ErrIllegal, kind, e.Seq, j.State)
 		}
@@ -188,15 +187,4 @@ func ended(j Job, s event.State, at time.Time) Job {
 	j.Token, j.Limited, j.LeaseUntil, j.EndBy = "", false, time.Time{}, time.Time{}
 	j.CannotEnd = ""
 	return j
-}
-
-// ConcernsAllJobs is true of every kind of events that is not known to concern one job or one process.
-func ConcernsAllJobs(k event.Kind) bool {
-	switch k {
-	case event.KindRefused, event.KindErased, event.KindStopped, event.KindWorkerStarted,
-		event.KindWorkerStopped:
-		return false
-	}
-	_, transition := from[k]
-	return !transition
 }

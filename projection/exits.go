@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection/internal/table"
 )
 
@@ -16,10 +17,11 @@ type Exit struct {
 }
 
 // lastFailure is the last event failed or reclaimed of job j, up to a pos.
-const lastFailure = `(SELECT x.pos FROM events x
-    WHERE x.job = j.n AND x.seq > 0 AND x.kind IN (5, 7) AND x.pos <= ? ORDER BY x.seq DESC LIMIT 1)`
+var lastFailure = event.SQL(`(SELECT x.pos FROM events x
+    WHERE x.job = j.n AND x.seq > 0 AND x.kind IN ({failed}, {reclaimed}) AND x.pos <= ?
+    ORDER BY x.seq DESC LIMIT 1)`)
 
-const lastExits = `SELECT j.n, CAST(e.data ->> 'exit_code' AS BIGINT), e.data ->> 'signal'
+var lastExits = `SELECT j.n, CAST(e.data ->> 'exit_code' AS BIGINT), e.data ->> 'signal'
 FROM jobs j JOIN events e ON e.pos = ` + lastFailure + ` WHERE j.n IN (`
 
 // exitBatch is how many jobs one query of LastExits asks for.

@@ -32,10 +32,10 @@ func Statements() map[string]string {
 }
 
 // ExitIs is the condition of List for exit codes.
-const ExitIs = exitIs
+var ExitIs = exitIs
 
 // HostIs is the condition of List for hosts.
-const HostIs = hostIs
+var HostIs = hostIs
 
 // ByAnyKey is the statement of FindByKey.
 var ByAnyKey = byAnyKey

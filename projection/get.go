@@ -180,8 +180,10 @@ func LoadBodies(ctx context.Context, tx *ledger.Tx, j *Job) error {
 	return err
 }
 
+var idOf = event.SQL(`SELECT ulid FROM events WHERE pos = ? AND kind = {enqueued}`)
+
 // IDOf returns the id of job n; "" if there is none.
 func IDOf(ctx context.Context, tx *ledger.Tx, n int64) (id event.JobID, err error) {
-	err = table.ScanOne(ctx, tx, `SELECT ulid FROM events WHERE pos = ? AND kind = 1`, []any{&id}, n)
+	err = table.ScanOne(ctx, tx, idOf, []any{&id}, n)
 	return id, err
 }

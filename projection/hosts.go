@@ -4,19 +4,20 @@ import (
 	"context"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection/internal/table"
 )
 
 // lastClaim begins a query for the worker of the last claim of job j. A queued job has no owner in its row.
-const lastClaim = `SELECT e.worker FROM events e
-    WHERE e.job = j.n AND j.attempt > 0 AND e.seq > 0 AND e.kind IN (2, 30)`
+var lastClaim = event.SQL(`SELECT e.worker FROM events e
+    WHERE e.job = j.n AND j.attempt > 0 AND e.seq > 0 AND e.kind IN ({claimed}, {taken_over})`)
 
 // hostIs is the condition on the host of the owner of job j, or of the last one.
-const hostIs = `COALESCE(j.worker, (` + lastClaim + ` ORDER BY e.seq DESC LIMIT 1))
+var hostIs = `COALESCE(j.worker, (` + lastClaim + ` ORDER BY e.seq DESC LIMIT 1))
     IN (SELECT n FROM workers WHERE host = ?)`
 
 // lastClaimOn are those of some jobs whose last claim up to a pos was on a host.
-const lastClaimOn = `SELECT j.n FROM jobs j
+var lastClaimOn = `SELECT j.n FROM jobs j
 WHERE (` + lastClaim + ` AND e.pos <= ? ORDER BY e.seq DESC LIMIT 1) IN (SELECT n FROM workers WHERE host = ?)
     AND j.n IN (`
 

@@ -18,7 +18,8 @@ type Identity struct {
 	Erasures int64  // of payloads and results of jobs that are in it
 }
 
-const countOfKind = `SELECT count(*) FROM events WHERE kind = ? AND kind > 5 AND pos <= ?`
+var countOfKind = event.SQL(`SELECT count(*) FROM events
+WHERE kind = ? AND kind > {rareAfter} AND pos <= ?`)
 
 // IdentityOf returns the identity of the ledger as of the event at pos.
 func IdentityOf(ctx context.Context, tx *ledger.Tx, pos int64) (is Identity, err error) {

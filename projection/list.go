@@ -135,8 +135,9 @@ func (f Filter) conditions() (c conditions) {
 }
 
 // exitIs is the condition on the exit code of the last failure of job j.
-const exitIs = `j.error_code IS NOT NULL AND (SELECT CAST(e.data ->> 'exit_code' AS BIGINT) FROM events e
-    WHERE e.job = j.n AND e.seq > 0 AND e.kind IN (5, 7) ORDER BY e.seq DESC LIMIT 1) = ?`
+var exitIs = event.SQL(`j.error_code IS NOT NULL AND
+    (SELECT CAST(e.data ->> 'exit_code' AS BIGINT) FROM events e
+    WHERE e.job = j.n AND e.seq > 0 AND e.kind IN ({failed}, {reclaimed}) ORDER BY e.seq DESC LIMIT 1) = ?`)
 
 // addChanging adds what f says of columns that change while a job lives.
 func (f Filter) addChanging(c *conditions) {

@@ -30,17 +30,17 @@ type LostClaim struct {
 // the claim's last sign of life, with the end of its lease, which is implicit where it is one minute. The
 // lease of a reclaimed claim has ended, unless the clock was set back: its own event says so, so that nothing
 // is looked up for the many reclaims of a bad day.
-const lostClaims = `SELECT e.job, q.ulid, q.data ->> 'queue', e.attempt, e.worker, e.at, e.kind, h.at,
+var lostClaims = event.SQL(`SELECT e.job, q.ulid, q.data ->> 'queue', e.attempt, e.worker, e.at, e.kind, h.at,
     CAST(h.data ->> 'lease_until' AS BIGINT),
-    (SELECT max(c.at) FROM events c WHERE c.job = e.job AND c.seq < e.seq AND c.kind = 2)
+    (SELECT max(c.at) FROM events c WHERE c.job = e.job AND c.seq < e.seq AND c.kind = {claimed})
 FROM events e JOIN events q ON q.pos = e.job JOIN events h ON h.job = e.job AND h.seq = e.seq - 1
-WHERE e.kind IN (7, 8) AND e.attempt IS NOT NULL AND e.at >= ? AND e.at <= ? AND e.pos <= ?
-    AND (e.kind = 8 OR CAST(e.data ->> 'lease_until' AS BIGINT) > ?)
+WHERE e.kind IN ({reclaimed}, {cancelled}) AND e.attempt IS NOT NULL AND e.at >= ? AND e.at <= ?
+    AND e.pos <= ? AND (e.kind = {cancelled} OR CAST(e.data ->> 'lease_until' AS BIGINT) > ?)
     AND NOT EXISTS (SELECT 1 FROM events s
-                    WHERE s.job = e.job AND s.seq IS NULL AND s.kind = 29 AND s.attempt = e.attempt
-                        AND s.pos <= ?)`
+                    WHERE s.job = e.job AND s.seq IS NULL AND s.kind = {stopped} AND s.attempt = e.attempt
+                        AND s.pos <= ?)`)
 
-const (
+var (
 	lostClaimsInOrder = lostClaims + ` ORDER BY e.at, e.pos`
 	lostClaimOfJob    = lostClaims + ` AND e.job = ? AND e.attempt = ?`
 )

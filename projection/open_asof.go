@@ -17,11 +17,13 @@ const openThen = `SELECT n FROM jobs WHERE n <= ? AND (finished_at IS NULL OR fi
 
 // These find the same jobs by what is open now and by what has ended since. A job that has ended keeps its
 // rows in deps, so its state decides. The + keeps SQLite from the index on job.
-const (
-	queuedOf   = `SELECT n FROM jobs WHERE lane > '' AND n <= ?`
-	heldOf     = `SELECT n FROM jobs WHERE lease_expires_at > 0 AND n <= ?`
-	blockedOf  = `SELECT n FROM jobs WHERE state = 7 AND n IN (SELECT child FROM deps WHERE child <= ?)`
-	endedSince = `SELECT job FROM events WHERE pos > ? AND to_state BETWEEN 4 AND 6 AND +job <= ?`
+var (
+	queuedOf  = `SELECT n FROM jobs WHERE lane > '' AND n <= ?`
+	heldOf    = `SELECT n FROM jobs WHERE lease_expires_at > 0 AND n <= ?`
+	blockedOf = event.SQL(`SELECT n FROM jobs WHERE state = {state:blocked}
+    AND n IN (SELECT child FROM deps WHERE child <= ?)`)
+	endedSince = event.SQL(`SELECT job FROM events 
+    WHERE pos > ? AND to_state BETWEEN {state:succeeded} AND {state:cancelled} AND +job <= ?`)
 )
 
 // eventsPerJob is about how many events a job has: reading these costs as much as reading its row.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 	"jobledger/projection/internal/historytest"
@@ -65,14 +66,15 @@ func TestStatementsUseIndexes(t *testing.T) {
 	check("by any key", projection.ByAnyKey, "j USING INDEX keys (queue=? AND key=?)", "SCAN q",
 		"USE TEMP B-TREE FOR ORDER BY") // of the queues that have the key
 
-	// What the paths of a claim read in the ledger: every SELECT in these functions of package ledger, and of
-	// its sessions.
+	// What the paths of a claim read in the ledger: every SELECT in these functions and variables of package
+	// ledger, and of its sessions.
 	for function, index := range map[string]string{
-		"Tail":        "", // the end of the primary key
-		"Body":        "bodies USING INTEGER PRIMARY KEY (rowid=?)",
-		"latestClaim": "x USING INDEX sqlite_autoindex_events_1 (job=? AND seq>?)",
-		"Name":        "names USING COVERING INDEX sqlite_autoindex_names_1 (name=?)",
-		"NameOf":      "names USING INTEGER PRIMARY KEY (rowid=?)",
+		"Tail":          "", // the end of the primary key
+		"Body":          "bodies USING INTEGER PRIMARY KEY (rowid=?)",
+		"latestClaimOf": "x USING INDEX sqlite_autoindex_events_1 (job=? AND seq>?)",
+		"lastOf":        "events USING COVERING INDEX rare_events (kind=?)",
+		"Name":          "names USING COVERING INDEX sqlite_autoindex_names_1 (name=?)",
+		"NameOf":        "names USING INTEGER PRIMARY KEY (rowid=?)",
 		"Worker": "workers USING COVERING INDEX sqlite_autoindex_workers_1 (worker=? AND boot=? AND " +
 			"host=? AND pid=? AND version=?)",
 		"WorkerOf": "workers USING INTEGER PRIMARY KEY (rowid=?)",
@@ -87,9 +89,9 @@ func TestStatementsUseIndexes(t *testing.T) {
 			check("ledger: "+function, statement, index, map[string]string{"Tail": "SCAN events"}[function])
 		}
 	}
-	lives := selectsIn(t, "status", "addLives")
+	lives := selectsIn(t, "status", "lives")
 	if len(lives) != 1 {
-		t.Fatalf("status.addLives sends %d SELECTs, want 1", len(lives))
+		t.Fatalf("status.lives has %d SELECTs, want 1", len(lives))
 	}
 	check("lives", lives[0], "e USING INDEX sqlite_autoindex_events_1 (job=? AND seq=?)")
 	// What happened to a token: the events of one job, sorted by pos because refused ones have no seq.
@@ -104,8 +106,8 @@ func TestStatementsUseIndexes(t *testing.T) {
 		"e USING INTEGER PRIMARY KEY (rowid>?)")
 }
 
-// selectsIn returns the string literals in a function that begin with SELECT.
-func selectsIn(t *testing.T, folder, function string) (found []string) {
+// selectsIn returns the string literals in a function or variable that begin with SELECT.
+func selectsIn(t *testing.T, folder, name string) (found []string) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {
@@ -116,19 +118,26 @@ func selectsIn(t *testing.T, folder, function string) (found []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, d := range file.Decls {
-			f, ok := d.(*ast.FuncDecl)
-			if !ok || f.Name.Name != function {
-				continue
-			}
-			ast.Inspect(f, func(n ast.Node) bool {
-				if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
-					if text, err := strconv.Unquote(l.Value); err == nil && strings.HasPrefix(text, "SELECT") {
-						found = append(found, text)
-					}
+		within := func(n ast.Node) bool {
+			if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
+				if text, err := strconv.Unquote(l.Value); err == nil && strings.HasPrefix(text, "SELECT") {
+					found = append(found, event.SQL(text))
 				}
-				return true
-			})
+			}
+			return true
+		}
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == name {
+				ast.Inspect(f, within)
+			} else if !ok {
+				ast.Inspect(d, func(n ast.Node) bool {
+					v, ok := n.(*ast.ValueSpec)
+					if ok && v.Names[0].Name == name {
+						ast.Inspect(v, within)
+					}
+					return !ok
+				})
+			}
 		}
 	}
 	return found

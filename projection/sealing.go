@@ -7,7 +7,6 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
-	"jobledger/projection/internal/table"
 )
 
 // Sealing says whether the events of a ledger are sealed, and under which name.
@@ -28,14 +27,11 @@ func EvolveSealing(s Sealing, e event.Event) (Sealing, error) {
 	return Sealing{On: true, Origin: b.Origin, Key: b.Key, Since: e.At, Pos: e.Pos}, nil
 }
 
-// lastSealing is found in the index rare_events.
-const lastSealing = `SELECT coalesce(max(pos), 0) FROM events WHERE kind = 20 AND kind > 5`
-
 // SealingOf returns what the ledger's events say about sealing. It costs one search in an index: the last
 // such event says all.
 func SealingOf(ctx context.Context, tx *ledger.Tx) (s Sealing, err error) {
-	var pos int64
-	if err := table.ScanOne(ctx, tx, lastSealing, []any{&pos}); err != nil || pos == 0 {
+	pos, err := tx.LastOf(ctx, event.KindSealing)
+	if err != nil || pos == 0 {
 		return s, err
 	}
 	e, found, err := tx.EventAt(ctx, pos)

@@ -47,7 +47,7 @@ func AppendPublic(dst []byte, b Body, w Worker) []byte { return appendPublic(dst
 func appendPublic(dst []byte, b Body, w Worker, ascii bool) []byte {
 	f := fields{out: append(dst, '{'), public: true, ascii: ascii}
 	b.fields(&f)
-	if f.sparse = false; b.Kind().showsProcess() {
+	if f.sparse = false; b.Kind().ShowsProcess() {
 		w.fields(&f)
 	}
 	return append(f.out, '}')
@@ -79,7 +79,7 @@ func Decode(k Kind, data string, digest []byte, w *Worker) (Body, error) {
 
 func (f *fields) decode(b Body, w *Worker) {
 	b.fields(f)
-	if b.Kind().showsProcess() {
+	if b.Kind().ShowsProcess() {
 		w.fields(f)
 	}
 	if f.err == nil && f.digest != nil {

@@ -24,10 +24,10 @@ type Line struct {
 
 // BodyKey is what the body of an event of this kind is called; "" where there is none.
 func BodyKey(k Kind) string {
-	switch k {
-	case KindEnqueued, KindReplaced:
+	switch {
+	case k.is(payload):
 		return "payload"
-	case KindSucceeded:
+	case k.is(result):
 		return "result"
 	}
 	return ""

@@ -2,8 +2,7 @@ package event
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
+	"slices"
 )
 
 // Kind says what happened. Its number is stored, so the numbers are for ever (I9).
@@ -51,49 +50,76 @@ const (
 	KindArchivePolicy
 )
 
-// kinds is the one registry: the word of each kind and an empty body to decode into. A number without a
-// body is no kind.
+// facts are what is true of every event of a kind. No other list of kinds says so: code asks for a fact, and
+// SQL too, see [SQL].
+type facts uint32
+
+const (
+	ofJob        facts = 1 << iota // it concerns a job
+	hasSeq                         // it changes the job's row, so it has a seq and states
+	ofClaim                        // it concerns a claim
+	mayBeOfClaim                   // it may concern one
+	endsClaim                      // it ends the claim that it concerns
+	keepsClaim                     // its job stays claimed, by the same worker
+	signOfLife                     // its worker's process lived then
+	operator                       // operators do that; some of it follows from other jobs too
+	process                        // the process of its worker (boot, host, pid, version) is shown in data
+	token                          // it is stored with its token
+	runsAtOnce                     // without a run_at in data, its job is to run at the event's at
+	payload                        // a payload may be stored next to it
+	result                         // a result may be
+
+	moves = ofJob | hasSeq
+)
+
+// kinds is the one registry: the word of each kind, an empty body to decode into, and its facts. A number
+// without a body is no kind.
 var kinds = [...]struct {
-	word string
-	body func() Body
+	word  string
+	body  func() Body
+	facts facts
 }{
-	KindEnqueued:      {"enqueued", func() Body { return new(Enqueued) }},
-	KindClaimed:       {"claimed", func() Body { return new(Claimed) }},
-	KindHeartbeat:     {"heartbeat", func() Body { return new(Heartbeat) }},
-	KindSucceeded:     {"succeeded", func() Body { return new(Succeeded) }},
-	KindFailed:        {"failed", func() Body { return new(Failed) }},
-	KindReleased:      {"released", func() Body { return new(Released) }},
-	KindReclaimed:     {"reclaimed", func() Body { return new(Reclaimed) }},
-	KindCancelled:     {"cancelled", func() Body { return new(Cancelled) }},
-	KindRetried:       {"retried", func() Body { return new(Retried) }},
-	KindRescheduled:   {"rescheduled", func() Body { return new(Rescheduled) }},
-	KindRefused:       {"refused", func() Body { return new(Refused) }},
-	KindErased:        {"erased", func() Body { return new(Erased) }},
-	KindQueuePaused:   {"queue_paused", func() Body { return new(QueuePaused) }},
-	KindQueueResumed:  {"queue_resumed", func() Body { return new(QueueResumed) }},
-	KindWorkerStarted: {"worker_started", func() Body { return new(WorkerStarted) }},
-	KindWorkerStopped: {"worker_stopped", func() Body { return new(WorkerStopped) }},
-	KindRebuilt:       {"rebuilt", func() Body { return new(Rebuilt) }},
-	KindRestored:      {"restored", func() Body { return new(Restored) }},
-	KindImported:      {"imported", func() Body { return new(Imported) }},
-	KindSealing:       {"sealing", func() Body { return new(Sealing) }},
-	KindArchived:      {"archived", func() Body { return new(Archived) }},
-	KindQueueLimited:  {"queue_limited", func() Body { return new(QueueLimited) }},
+	KindEnqueued:        {"enqueued", body[Enqueued], moves | runsAtOnce | payload},
+	KindClaimed:         {"claimed", body[Claimed], moves | ofClaim | signOfLife | token | process},
+	KindHeartbeat:       {"heartbeat", body[Heartbeat], moves | ofClaim | keepsClaim | signOfLife},
+	KindSucceeded:       {"succeeded", body[Succeeded], moves | ofClaim | endsClaim | signOfLife | result},
+	KindFailed:          {"failed", body[Failed], moves | ofClaim | endsClaim | signOfLife},
+	KindReleased:        {"released", body[Released], moves | ofClaim | endsClaim | signOfLife},
+	KindReclaimed:       {"reclaimed", body[Reclaimed], moves | ofClaim | endsClaim},
+	KindCancelled:       {"cancelled", body[Cancelled], moves | mayBeOfClaim | endsClaim | operator},
+	KindRetried:         {"retried", body[Retried], moves | operator | runsAtOnce},
+	KindRescheduled:     {"rescheduled", body[Rescheduled], moves | operator},
+	KindRefused:         {"refused", body[Refused], ofJob | mayBeOfClaim | signOfLife | token},
+	KindErased:          {"erased", body[Erased], ofJob | operator},
+	KindQueuePaused:     {"queue_paused", body[QueuePaused], operator},
+	KindQueueResumed:    {"queue_resumed", body[QueueResumed], operator},
+	KindWorkerStarted:   {"worker_started", body[WorkerStarted], signOfLife | process},
+	KindWorkerStopped:   {"worker_stopped", body[WorkerStopped], process},
+	KindRebuilt:         {"rebuilt", body[Rebuilt], operator},
+	KindRestored:        {"restored", body[Restored], operator},
+	KindImported:        {"imported", body[Imported], 0},
+	KindSealing:         {"sealing", body[Sealing], 0},
+	KindArchived:        {"archived", body[Archived], 0},
+	KindQueueLimited:    {"queue_limited", body[QueueLimited], operator},
+	KindScheduleSet:     {"schedule_set", body[ScheduleSet], operator},
+	KindSchedulePaused:  {"schedule_paused", body[SchedulePaused], operator},
+	KindScheduleResumed: {"schedule_resumed", body[ScheduleResumed], operator},
+	KindScheduleRemoved: {"schedule_removed", body[ScheduleRemoved], operator},
+	KindScheduleSkipped: {"schedule_skipped", body[ScheduleSkipped], 0},
+	KindUnblocked:       {"unblocked", body[Unblocked], moves},
+	KindStopped:         {"stopped", body[Stopped], ofJob | ofClaim | signOfLife | token},
+	KindTakenOver:       {"taken_over", body[TakenOver], moves | ofClaim | keepsClaim | signOfLife | process},
+	KindQueueDefaults:   {"queue_defaults", body[QueueDefaults], operator},
+	KindReplaced:        {"replaced", body[Replaced], moves | payload},
+	KindRemoved:         {"removed", body[Removed], 0},
+	KindArchivePolicy:   {"archive_policy", body[ArchivePolicy], 0},
+}
 
-	KindScheduleSet:     {"schedule_set", func() Body { return new(ScheduleSet) }},
-	KindSchedulePaused:  {"schedule_paused", func() Body { return new(SchedulePaused) }},
-	KindScheduleResumed: {"schedule_resumed", func() Body { return new(ScheduleResumed) }},
-	KindScheduleRemoved: {"schedule_removed", func() Body { return new(ScheduleRemoved) }},
-	KindScheduleSkipped: {"schedule_skipped", func() Body { return new(ScheduleSkipped) }},
-
-	KindUnblocked: {"unblocked", func() Body { return new(Unblocked) }},
-	KindStopped:   {"stopped", func() Body { return new(Stopped) }},
-	KindTakenOver: {"taken_over", func() Body { return new(TakenOver) }},
-
-	KindQueueDefaults: {"queue_defaults", func() Body { return new(QueueDefaults) }},
-	KindReplaced:      {"replaced", func() Body { return new(Replaced) }},
-	KindRemoved:       {"removed", func() Body { return new(Removed) }},
-	KindArchivePolicy: {"archive_policy", func() Body { return new(ArchivePolicy) }},
+func body[T any, B interface {
+	*T
+	Body
+}]() Body {
+	return B(new(T))
 }
 
 // Kinds returns every kind in the order of its number.
@@ -127,50 +153,51 @@ func ParseKind(word string) (Kind, error) {
 	return 0, fmt.Errorf("%w: %q", ErrUnknownKind, word)
 }
 
-// EndsClaim reports whether an event of this kind ends the claim that it concerns.
-func (k Kind) EndsClaim() bool { return k >= KindSucceeded && k <= KindCancelled }
+// is reports whether one of these facts is true of k.
+func (k Kind) is(f facts) bool { return k.known() && kinds[k].facts&f != 0 }
 
-// IsSignOfLife reports whether an event of this kind shows that its worker's process lived then: it announced
-// its start, claimed, or wrote about a claim, or tried to. A reclaim does not show that.
-func (k Kind) IsSignOfLife() bool {
-	switch k {
-	case KindClaimed, KindHeartbeat, KindSucceeded, KindFailed, KindReleased, KindRefused, KindWorkerStarted,
-		KindStopped, KindTakenOver:
-		return true
-	}
-	return false
-}
-
-// KindNumbers returns the numbers of the kinds for which is reports true, as a list for SQL: "2, 3, 4".
-func KindNumbers(is func(Kind) bool) string {
-	var numbers []string
-	for _, k := range Kinds() {
-		if is(k) {
-			numbers = append(numbers, strconv.Itoa(int(k)))
-		}
-	}
-	return strings.Join(numbers, ", ")
-}
-
-// showsProcess reports whether the event's worker is shown with its process (boot, host, pid, version) in
-// data.
-func (k Kind) showsProcess() bool {
-	return k == KindClaimed || k == KindTakenOver || k == KindWorkerStarted || k == KindWorkerStopped
+// KindsThat returns the kinds for which one of the methods of Kind reports true, in the order of their
+// number.
+func KindsThat(is func(Kind) bool) []Kind {
+	return slices.DeleteFunc(Kinds(), func(k Kind) bool { return !is(k) })
 }
 
 // OfJob reports whether events of this kind concern a job.
-func (k Kind) OfJob() bool {
-	return k <= KindErased || k >= KindUnblocked && k <= KindTakenOver || k == KindReplaced
-}
+func (k Kind) OfJob() bool { return k.is(ofJob) }
 
 // HasSeq reports whether events of this kind change a job's row, so that they have a seq and states.
-func (k Kind) HasSeq() bool {
-	return k < KindRefused || k == KindUnblocked || k == KindTakenOver || k == KindReplaced
-}
+func (k Kind) HasSeq() bool { return k.is(hasSeq) }
+
+// EndsClaim reports whether an event of this kind ends the claim that it concerns.
+func (k Kind) EndsClaim() bool { return k.is(endsClaim) }
+
+// KeepsClaim reports whether the job of an event of this kind stays claimed, by the same worker.
+func (k Kind) KeepsClaim() bool { return k.is(keepsClaim) }
+
+// IsSignOfLife reports whether an event of this kind shows that its worker's process lived then: it announced
+// its start, claimed, or wrote about a claim, or tried to. A reclaim does not show that.
+func (k Kind) IsSignOfLife() bool { return k.is(signOfLife) }
+
+// OfOperator reports whether events of this kind are what operators do. Some follow from other jobs too.
+func (k Kind) OfOperator() bool { return k.is(operator) }
+
+// ShowsProcess reports whether the event's worker is shown with its process (boot, host, pid, version) in
+// data.
+func (k Kind) ShowsProcess() bool { return k.is(process) }
 
 // StoresToken reports whether events of this kind are stored with their token. Of other events of a claim
 // it is looked up.
-func (k Kind) StoresToken() bool { return k == KindClaimed || k == KindRefused || k == KindStopped }
+func (k Kind) StoresToken() bool { return k.is(token) }
+
+// RunsAtOnce reports whether the job of such an event without a run_at is to run at the event's at.
+func (k Kind) RunsAtOnce() bool { return k.is(runsAtOnce) }
+
+// OfAllJobs reports whether events of this kind may concern all jobs: they are not known to concern one job
+// or one process.
+func (k Kind) OfAllJobs() bool { return !k.is(ofJob | process) }
+
+// HasBody reports whether a payload or a result may be stored next to an event of this kind.
+func (k Kind) HasBody() bool { return k.is(payload | result) }
 
 // State is the state of a job. Its number is stored, so the numbers never change (I9).
 type State int

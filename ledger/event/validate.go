@@ -39,15 +39,15 @@ func (e *Event) envelope() error {
 		return fmt.Errorf("%s without a token", k)
 	case claim && (e.Attempt < 1 || e.Worker.Name == "" || e.Worker.Boot == ""):
 		return fmt.Errorf("%s of attempt %d by %q, boot %q", k, e.Attempt, e.Worker.Name, e.Worker.Boot)
-	case claim && !k.mayConcernClaim():
+	case claim && !k.is(ofClaim|mayBeOfClaim):
 		return fmt.Errorf("%s of a claim", k)
-	case !claim && k.concernsClaim():
+	case !claim && k.is(ofClaim):
 		return fmt.Errorf("%s of no claim", k)
 	case !k.OfJob() && e.Attempt != 0:
 		return fmt.Errorf("%s of attempt %d", k, e.Attempt)
-	case !k.OfJob() && (e.Worker.Name != "" && e.Worker.Boot != "") != k.showsProcess():
+	case !k.OfJob() && (e.Worker.Name != "" && e.Worker.Boot != "") != k.ShowsProcess():
 		return fmt.Errorf("%s of the worker %q, boot %q", k, e.Worker.Name, e.Worker.Boot)
-	case !k.OfJob() && k.showsProcess() && e.Actor != "worker:"+e.Worker.Name:
+	case !k.OfJob() && k.ShowsProcess() && e.Actor != "worker:"+e.Worker.Name:
 		return fmt.Errorf("%s of the worker %q by %q", k, e.Worker.Name, e.Actor)
 	}
 	return nil
@@ -56,15 +56,6 @@ func (e *Event) envelope() error {
 // isULID reports whether text is a ULID as this program writes it.
 func isULID(text string) bool {
 	return len(text) == 26 && text[0] <= '7' && strings.Trim(text, "0123456789ABCDEFGHJKMNPQRSTVWXYZ") == ""
-}
-
-// concernsClaim reports whether every event of this kind concerns a claim; mayConcernClaim, whether one can.
-func (k Kind) concernsClaim() bool {
-	return k >= KindClaimed && k <= KindReclaimed || k == KindStopped || k == KindTakenOver
-}
-
-func (k Kind) mayConcernClaim() bool {
-	return k.concernsClaim() || k == KindCancelled || k == KindRefused
 }
 
 // content checks the body of e.

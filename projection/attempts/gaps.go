@@ -49,8 +49,8 @@ func (g *Gaps) Add(more Gaps) {
 }
 
 // gapsBetween reads the heartbeats in a range of pos, each with the event before it of its job.
-const gapsBetween = `SELECT e.pos, e.worker, e.at - p.at FROM events e JOIN events p ON p.job = e.job AND
-    p.seq = e.seq - 1 WHERE e.kind = 3 AND e.pos > ? AND e.pos <= ?`
+var gapsBetween = event.SQL(`SELECT e.pos, e.worker, e.at - p.at FROM events e
+JOIN events p ON p.job = e.job AND p.seq = e.seq - 1 WHERE e.kind = {heartbeat} AND e.pos > ? AND e.pos <= ?`)
 
 // gapsOf are those of some jobs.
 var gapsOf = gapsBetween + ` AND e.seq > 0 AND e.job IN (` + table.Placeholders(table.Chunk) + `)`

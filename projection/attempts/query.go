@@ -15,17 +15,18 @@ import (
 // attemptColumns reads the claim c, the enqueued event q of its job and the event z that ended it, if any.
 // The end is the first event of the job after the claim that is no heartbeat and no takeover, and the event
 // before it is the last sign of life. claims has the arguments.
-const attemptColumns = `SELECT c.pos, c.job, q.ulid, c.attempt, q.data ->> 'queue', c.worker, c.at,
+var attemptColumns = event.SQL(`SELECT c.pos, c.job, q.ulid, c.attempt, q.data ->> 'queue', c.worker, c.at,
     z.pos, z.at, z.kind, CAST(z.data ->> 'exit_code' AS BIGINT), z.data ->> 'signal',
-    (SELECT CASE WHEN h.kind IN (3, 30) THEN h.at END FROM events h
+    (SELECT CASE WHEN h.kind IN ({kinds:keepsClaim}) THEN h.at END FROM events h
      WHERE h.job = c.job AND h.seq < coalesce(z.seq, 9223372036854775807) AND h.pos <= ?
      ORDER BY h.seq DESC LIMIT 1)
-FROM `
+FROM `)
 
-const attemptEnd = ` JOIN events q ON q.pos = c.job LEFT JOIN events z ON z.pos =
-    (SELECT x.pos FROM events x WHERE x.job = c.job AND x.seq > c.seq AND x.kind NOT IN (3, 30)
-     AND x.pos <= ? ORDER BY x.seq LIMIT 1)
-WHERE c.kind = 2 AND c.pos > ? AND c.pos <= ?`
+var attemptEnd = event.SQL(` JOIN events q ON q.pos = c.job LEFT JOIN events z ON z.pos =
+    (SELECT x.pos FROM events x
+     WHERE x.job = c.job AND x.seq > c.seq AND x.kind NOT IN ({kinds:keepsClaim}) AND x.pos <= ?
+     ORDER BY x.seq LIMIT 1)
+WHERE c.kind = {claimed} AND c.pos > ? AND c.pos <= ?`)
 
 // claims returns the beginning of a query for claims after a pos, up to another, and its arguments. from
 // leads to the claims, and has fromArgs. Nothing is read of events after the pos known.
@@ -53,8 +54,11 @@ const ofWorker = ` AND +c.worker IN (SELECT n FROM workers WHERE worker = ? OR b
 
 // refusedJobs are the jobs with a refused write after a pos. Only their claims overlap, and only with claims
 // before that write. It reads the index rare_events.
-const refusedJobs = `(SELECT DISTINCT job FROM events WHERE kind = 11 AND kind > 5 AND pos > ? AND pos <= ?) r
-    CROSS JOIN events c ON c.job = r.job`
+var refusedJobs = event.SQL(`(SELECT DISTINCT job FROM events WHERE kind = {refused} AND kind > {rareAfter}
+    AND pos > ? AND pos <= ?) r CROSS JOIN events c ON c.job = r.job`)
+
+var andRefused = event.SQL(` AND EXISTS (SELECT 1 FROM events r
+    WHERE r.job = c.job AND r.seq IS NULL AND r.kind = {refused} AND r.pos <= ?)`)
 
 // heldAtFrom selects the claims that began in a range of pos, up to From at most, and had not ended at From.
 // Where no index leads to them, the rows of the jobs do: a row shows more cheaply than the events that its
@@ -132,8 +136,7 @@ func (f Filter) terms(worker string, bounds ...any) (query string, args []any) {
 		}
 	}
 	if f.Overlap {
-		add(` AND EXISTS (SELECT 1 FROM events r WHERE r.job = c.job AND r.seq IS NULL AND r.kind = 11
-    AND r.pos <= ?)`, f.known())
+		add(andRefused, f.known())
 	}
 	return query, args
 }

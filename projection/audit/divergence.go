@@ -60,10 +60,10 @@ type Lost struct {
 	Erased   []event.JobID // jobs whose erased payload and results would be back
 }
 
-const (
-	enqueuedAfter = `SELECT count(*) FROM events WHERE pos > ? AND kind = 1`
-	endedAfter    = `SELECT count(DISTINCT job) FROM events
-WHERE pos > ?1 AND job <= ?1 AND to_state BETWEEN 4 AND 6`
+var (
+	enqueuedAfter = event.SQL(`SELECT count(*) FROM events WHERE pos > ? AND kind = {enqueued}`)
+	endedAfter    = event.SQL(`SELECT count(DISTINCT job) FROM events
+WHERE pos > ?1 AND job <= ?1 AND to_state BETWEEN {state:succeeded} AND {state:cancelled}`)
 )
 
 // LostAfter counts what the events after pos hold.

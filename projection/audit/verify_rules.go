@@ -63,6 +63,8 @@ func (v *verifier) rules(ctx context.Context, j *projection.Job, e *event.Event)
 	return nil
 }
 
+var enqueuedUntil = event.SQL(`SELECT count(*) FROM events WHERE pos <= ? AND kind = {enqueued}`)
+
 // operators checks events that concern no job.
 func (v *verifier) operators(ctx context.Context, e *event.Event) error {
 	switch b := e.Body.(type) {
@@ -71,7 +73,6 @@ func (v *verifier) operators(ctx context.Context, e *event.Event) error {
 	case *event.Rebuilt:
 		before := int64(0)
 		if v.Since > 0 {
-			const enqueuedUntil = `SELECT count(*) FROM events WHERE pos <= ? AND kind = 1`
 			if err := table.ScanOne(ctx, v.tx, enqueuedUntil, []any{&before}, v.Since); err != nil {
 				return err
 			}

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -65,21 +63,9 @@ const (
 
 // queuedSince lists the jobs that were queued by a range of events, and a null if one of them may concern all
 // jobs.
-var queuedSince = fmt.Sprintf(
-	`SELECT e.job, j.lane, j.run_at, j.id FROM events e LEFT JOIN jobs j ON j.n = e.job
-WHERE e.pos > ?1 AND e.pos <= ?2 AND (e.to_state = %d OR e.kind IN (%s))`, event.Queued, kindsOfAllJobs())
-
-// kindsOfAllJobs lists the kinds of events that may change any lane: one that pauses a queue, or brings jobs
-// along.
-func kindsOfAllJobs() string {
-	var list []string
-	for _, k := range event.Kinds() {
-		if projection.ConcernsAllJobs(k) {
-			list = append(list, strconv.Itoa(int(k)))
-		}
-	}
-	return strings.Join(list, ", ")
-}
+var queuedSince = event.SQL(`SELECT e.job, j.lane, j.run_at, j.id
+FROM events e LEFT JOIN jobs j ON j.n = e.job
+WHERE e.pos > ?1 AND e.pos <= ?2 AND (e.to_state = {state:queued} OR e.kind IN ({kinds:ofAllJobs}))`)
 
 // loadClaimCache returns the cache of tx's store, brought up to date, or an empty one. The lanes that a
 // search takes from it are advanced in place, so an empty one is stored for later claims too.

@@ -77,8 +77,6 @@ func (l *SoleLane) Took(jobs []projection.Job, limit int, now time.Time, others 
 	c.speculation = speculation{lane: l.cursor, busy: true, limit: limit, now: now, wall: time.Now()}
 }
 
-// MissedEvents says what a burst must learn of the events that the cache does not cover: those that queue a
-// job, and those of the kinds that may concern all jobs, as a list in SQL; and how many events are too many.
-func MissedEvents() (queued event.State, kinds string, most int64) {
-	return event.Queued, kindsOfAllJobs(), maxMissedOfSoleLane
-}
+// MaxMissedEvents is how many events that the cache does not cover are too many for a burst: it must learn
+// which of them queued a job, and which may concern all jobs.
+const MaxMissedEvents = maxMissedOfSoleLane

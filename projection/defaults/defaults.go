@@ -13,7 +13,6 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
-	"jobledger/projection/internal/table"
 )
 
 // Spec is the values. The zero value of a field is no default of the queue.
@@ -62,17 +61,14 @@ func (s Set) List() (list []Defaults) {
 	return list
 }
 
-// lastSet is found in the index rare_events.
-const lastSet = `SELECT coalesce(max(pos), 0) FROM events WHERE kind = 31 AND kind > 5`
-
 // Current returns the defaults as they are now. It costs one search in an index where no queue ever had any,
 // and in a write transaction nothing unless another process has written since the last one.
 func Current(ctx context.Context, tx *ledger.Tx) (s Set, err error) {
 	if kept, ok := tx.Cache().Rare(event.KindQueueDefaults); ok {
 		return kept.(Set), nil
 	}
-	var last int64
-	if err := table.ScanOne(ctx, tx, lastSet, []any{&last}); err != nil {
+	last, err := tx.LastOf(ctx, event.KindQueueDefaults)
+	if err != nil {
 		return nil, err
 	}
 	if s, err = AsOf(ctx, tx, last); err != nil {

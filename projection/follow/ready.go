@@ -54,7 +54,7 @@ func DueOf(e event.Event) int64 {
 // dueOf is DueOf of an event at a time, in whose stored form the time is due, 0 where that has none: the one
 // place that fills in the defaults.
 func dueOf(kind event.Kind, due, at int64) int64 {
-	if due == 0 && (kind == event.KindEnqueued || kind == event.KindRetried) {
+	if due == 0 && kind.RunsAtOnce() {
 		return at
 	}
 	return due

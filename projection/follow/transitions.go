@@ -35,13 +35,13 @@ type Transition struct {
 
 // transitionColumns are what a transition is read from. Heartbeats and takeovers change nothing here. The
 // stored form leaves out what is the default: see dueOf.
-const transitionColumns = `SELECT e.pos, e.job, e.kind, e.at, e.from_state, e.to_state,
-    CASE WHEN e.kind IN (1, 5, 6, 7, 9, 10)
+var transitionColumns = event.SQL(`SELECT e.pos, e.job, e.kind, e.at, e.from_state, e.to_state,
+    CASE WHEN e.kind IN ({enqueued}, {failed}, {released}, {reclaimed}, {retried}, {rescheduled})
     THEN CAST(coalesce(e.data ->> 'retry_at', e.data ->> 'run_at') AS BIGINT) END,
-    CASE WHEN e.kind = 1 THEN e.data ->> 'queue' END
-FROM events e WHERE e.to_state > 0 AND e.kind NOT IN (3, 30)`
+    CASE WHEN e.kind = {enqueued} THEN e.data ->> 'queue' END
+FROM events e WHERE e.to_state > 0 AND e.kind NOT IN ({kinds:keepsClaim})`)
 
-const transitionsAfter = transitionColumns + ` AND e.pos > ? AND e.pos <= ? ORDER BY e.pos LIMIT ?`
+var transitionsAfter = transitionColumns + ` AND e.pos > ? AND e.pos <= ? ORDER BY e.pos LIMIT ?`
 
 var transitionsOfJobs = transitionColumns + ` AND e.seq > 0 AND e.job IN (?` +
 	strings.Repeat(", ?", lookUp-1) + `) AND e.pos <= ? ORDER BY e.job, e.seq`

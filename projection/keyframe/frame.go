@@ -96,10 +96,12 @@ func (f *Frame) numbers(held bool) (ns []int64) {
 
 // transitions leaves out heartbeats and takeovers, which do not matter here. The queue is needed only where
 // a job ends, or had ended.
-const transitions = `SELECT e.job, e.from_state, e.to_state, CASE
-    WHEN e.from_state BETWEEN 4 AND 6 OR e.to_state BETWEEN 4 AND 6 THEN
+var transitions = event.SQL(`SELECT e.job, e.from_state, e.to_state, CASE
+    WHEN e.from_state BETWEEN {state:succeeded} AND {state:cancelled}
+        OR e.to_state BETWEEN {state:succeeded} AND {state:cancelled} THEN
     (SELECT q.data ->> 'queue' FROM events q WHERE q.pos = e.job) END
-FROM events e WHERE e.pos > ? AND e.pos <= ? AND e.to_state > 0 AND e.kind NOT IN (3, 30) ORDER BY e.pos`
+FROM events e WHERE e.pos > ? AND e.pos <= ? AND e.to_state > 0
+    AND e.kind NOT IN ({kinds:keepsClaim}) ORDER BY e.pos`)
 
 // Advance adds the events after f up to pos, which exist. It costs these events.
 func (f *Frame) Advance(ctx context.Context, tx *ledger.Tx, pos int64) error {

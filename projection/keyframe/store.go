@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection/internal/table"
 )
 
@@ -173,9 +174,7 @@ func Extend(ctx context.Context, store *ledger.Store, every int64) (added int, e
 // horizon returns the event up to which others may have left the ledger, as the last removed event says, and
 // the pos of that. Jobs that have left do not count in a keyframe, and there is none up to there.
 func horizon(ctx context.Context, tx *ledger.Tx, last *int64) (hi int64, err error) {
-	const lastRemoved = `SELECT coalesce(max(pos), 0) FROM events WHERE kind = 33 AND kind > 5`
-	err = table.ScanOne(ctx, tx, lastRemoved, []any{last})
-	if err != nil || *last == 0 {
+	if *last, err = tx.LastOf(ctx, event.KindRemoved); err != nil || *last == 0 {
 		return 0, err
 	}
 	err = table.ScanOne(ctx, tx, `SELECT coalesce(CAST(data ->> 'hi' AS bigint), 0) FROM events WHERE pos = ?`,

@@ -65,16 +65,17 @@ func lastIDOf(at time.Time) string {
 	return id.String()
 }
 
-const candidates = `SELECT n FROM jobs
-WHERE n > ? AND n <= ? AND finished_at < ? AND (state <> 5 OR finished_at < ?) ORDER BY n LIMIT ?`
+var candidates = event.SQL(`SELECT n FROM jobs
+WHERE n > ? AND n <= ? AND finished_at < ? AND (state <> {state:failed} OR finished_at < ?)
+ORDER BY n LIMIT ?`)
 
 // Candidates returns the numbers of up to so many jobs after the number after that seem to be free to leave.
 func Candidates(ctx context.Context, tx *ledger.Tx, r Rules, after int64, limit int) (ns []int64, err error) {
 	return table.Numbers(ctx, tx, candidates, after, r.Hi, event.Micros(r.EndedBefore), r.failedBefore(), limit)
 }
 
-const countCandidates = `SELECT count(*) FROM jobs
-WHERE n <= ? AND finished_at < ? AND (state <> 5 OR finished_at < ?)`
+var countCandidates = event.SQL(`SELECT count(*) FROM jobs
+WHERE n <= ? AND finished_at < ? AND (state <> {state:failed} OR finished_at < ?)`)
 
 // CountCandidates returns how many jobs Candidates would find, with those that ended after Hi.
 func CountCandidates(ctx context.Context, tx *ledger.Tx, r Rules) (jobs int64, err error) {
@@ -85,9 +86,11 @@ func CountCandidates(ctx context.Context, tx *ledger.Tx, r Rules) (jobs int64, e
 
 // removable compares the row of a job with its events, so that a wrong row costs no event. A job stays while
 // another one waits for it, or it for another, and while a schedule goes by it.
-var removable = `SELECT j.n FROM jobs j WHERE j.n IN (` + table.Placeholders(table.Chunk) + `)
-AND j.state BETWEEN 4 AND 6 AND j.finished_at < ? AND (j.state <> 5 OR j.finished_at < ?) AND j.id <= ?
-AND EXISTS (SELECT 1 FROM events e WHERE e.pos = j.n AND e.job = j.n AND e.kind = 1 AND e.ulid = j.id)
+var removable = event.SQL(`SELECT j.n FROM jobs j WHERE j.n IN (` + table.Placeholders(table.Chunk) + `)
+AND j.state BETWEEN {state:succeeded} AND {state:cancelled} AND j.finished_at < ?
+AND (j.state <> {state:failed} OR j.finished_at < ?) AND j.id <= ?
+AND EXISTS (SELECT 1 FROM events e
+    WHERE e.pos = j.n AND e.job = j.n AND e.kind = {enqueued} AND e.ulid = j.id)
 AND EXISTS (SELECT 1 FROM events e WHERE e.job = j.n AND e.seq = j.seq AND e.to_state = j.state
     AND e.at = j.finished_at)
 AND NOT EXISTS (SELECT 1 FROM events e WHERE e.job = j.n AND (e.seq > j.seq OR e.pos > ?))
@@ -95,7 +98,7 @@ AND NOT EXISTS (SELECT 1 FROM deps d WHERE d.parent = j.n)
 AND NOT EXISTS (SELECT 1 FROM deps d WHERE d.child = j.n)
 AND NOT EXISTS (SELECT 1 FROM resolving r WHERE r.parent = j.n)
 AND NOT EXISTS (SELECT 1 FROM timetable t WHERE t.last_job = j.n)
-ORDER BY j.n`
+ORDER BY j.n`)
 
 // Removable returns which of the jobs ns may leave the ledger, in order. It judges by rows and events.
 func Removable(ctx context.Context, tx *ledger.Tx, r Rules, ns []int64) (free []int64, err error) {

@@ -75,8 +75,7 @@ const longestPage = 5000
 // Read returns the claims, the longest first, then by job. It reads the claims that were live within the
 // window.
 func (q Longest) Read(ctx context.Context, tx *ledger.Tx) (found []Attempt, err error) {
-	all := Attempts{Span: q.Span, Limit: longestPage, Outcomes: []event.Kind{event.KindSucceeded,
-		event.KindFailed, event.KindReleased, event.KindReclaimed, event.KindCancelled}}
+	all := Attempts{Span: q.Span, Limit: longestPage, Outcomes: event.KindsThat(event.Kind.EndsClaim)}
 	all.At = q.To
 	for {
 		page, err := all.Read(ctx, tx)

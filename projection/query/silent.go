@@ -55,9 +55,9 @@ func (q Silent) Read(ctx context.Context, tx *ledger.Tx) (silent []SilentWorker,
 }
 
 // takenAfter reads the index lost_claims.
-const takenAfter = `SELECT e.worker, count(*) FROM events e
-WHERE e.kind IN (7, 8) AND e.attempt IS NOT NULL AND e.at >= ? AND e.pos > ? AND e.kind = 7
-    AND e.worker IS NOT NULL GROUP BY e.worker`
+var takenAfter = event.SQL(`SELECT e.worker, count(*) FROM events e
+WHERE e.kind IN ({reclaimed}, {cancelled}) AND e.attempt IS NOT NULL AND e.at >= ? AND e.pos > ?
+    AND e.kind = {reclaimed} AND e.worker IS NOT NULL GROUP BY e.worker`)
 
 // takenSince counts the claims that were taken back after m, by the boot of their process, which has several
 // numbers if its version changed.

@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/audit/differ"
 	"jobledger/projection/fold"
@@ -156,10 +157,10 @@ func planRows(ctx context.Context, tx *ledger.Tx) (s *Plan, err error) {
 	return s, err
 }
 
-const (
-	enqueuedAfterPlan = `SELECT count(*) FROM events WHERE pos > ? AND kind = 1`
-	deleteExtra       = `DELETE FROM jobs WHERE n = ?1
-AND NOT EXISTS (SELECT 1 FROM events WHERE pos = ?1 AND kind = 1)`
+var (
+	enqueuedAfterPlan = event.SQL(`SELECT count(*) FROM events WHERE pos > ? AND kind = {enqueued}`)
+	deleteExtra       = event.SQL(`DELETE FROM jobs WHERE n = ?1
+AND NOT EXISTS (SELECT 1 FROM events WHERE pos = ?1 AND kind = {enqueued})`)
 )
 
 // rows corrects the rows of jobs and queues.

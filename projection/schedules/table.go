@@ -169,7 +169,8 @@ func (f Fold) Sorted() (found []Schedule) {
 	return found
 }
 
-const firstSet = `SELECT coalesce(min(pos), 0) FROM events WHERE kind = 23 AND kind > 5`
+var firstSet = event.SQL(`SELECT coalesce(min(pos), 0) FROM events
+WHERE kind = {schedule_set} AND kind > {rareAfter}`)
 
 // AsOf returns the schedules that there were by the event pos. Without any it costs one search in an index;
 // else it reads the events that enqueue jobs, from the first schedule on.

@@ -18,10 +18,11 @@ type jobCounts struct {
 }
 
 // openNow reads the indexes on queued and on held jobs, and the jobs that wait for others.
-const openNow = `SELECT queue, state, count(*), 0 FROM jobs WHERE lane > '' GROUP BY queue, state
+var openNow = event.SQL(`SELECT queue, state, count(*), 0 FROM jobs WHERE lane > '' GROUP BY queue, state
 UNION ALL SELECT queue, state, count(*), 0 FROM jobs WHERE lease_expires_at > 0 GROUP BY queue, state
-UNION ALL SELECT queue, state, count(*), 0 FROM jobs WHERE state = 7 AND n IN (SELECT child FROM deps)
-GROUP BY queue, state`
+UNION ALL SELECT queue, state, count(*), 0 FROM jobs
+    WHERE state = {state:blocked} AND n IN (SELECT child FROM deps)
+GROUP BY queue, state`)
 
 // everyJob reads the rows of all jobs.
 const everyJob = `SELECT queue, state, count(*), count(CASE WHEN finished_at < ? THEN 1 END) FROM jobs

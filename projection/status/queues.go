@@ -247,8 +247,9 @@ func eachQueue(ctx context.Context, tx *ledger.Tx, byName map[string]*Queue, tak
 	return rows.Err()
 }
 
-const activity = `SELECT j.queue, e.kind, count(*) FROM events e JOIN jobs j ON j.n = e.job
-WHERE e.pos > ? AND e.pos <= ? AND e.kind IN (1, 2, 4, 5, 6, 7, 8, 11) GROUP BY j.queue, e.kind`
+var activity = event.SQL(`SELECT j.queue, e.kind, count(*) FROM events e JOIN jobs j ON j.n = e.job
+WHERE e.pos > ? AND e.pos <= ? AND e.kind IN ({enqueued}, {claimed}, {succeeded}, {failed},
+    {released}, {reclaimed}, {cancelled}, {refused}) GROUP BY j.queue, e.kind`)
 
 // countActivity counts the events after the pos after, up to until.
 func countActivity(ctx context.Context, tx *ledger.Tx, byName map[string]*Queue, after,

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -29,11 +30,11 @@ type Workforce struct {
 	unannounced map[string]bool // by queue
 }
 
-const claimsByUnannounced = `SELECT DISTINCT j.queue FROM events e JOIN workers w ON w.n = e.worker
+var claimsByUnannounced = event.SQL(`SELECT DISTINCT j.queue FROM events e JOIN workers w ON w.n = e.worker
 JOIN jobs j ON j.n = e.job
-WHERE e.pos > ?1 AND e.pos <= ?2 AND e.kind = 2
+WHERE e.pos > ?1 AND e.pos <= ?2 AND e.kind = {claimed}
     AND w.boot NOT IN (SELECT a.boot FROM events s JOIN workers a ON a.n = s.worker
-    WHERE s.job IS NULL AND s.seq IS NULL AND s.kind = 15 AND s.pos <= ?2)`
+    WHERE s.job IS NULL AND s.seq IS NULL AND s.kind = {worker_started} AND s.pos <= ?2)`)
 
 // workforce returns the worker processes as of l. It reads the claims of the hour before.
 func (l *look) workforce(ctx context.Context, tx *ledger.Tx) (f Workforce, err error) {

@@ -22,9 +22,10 @@ type signs struct {
 }
 
 // recentClaims are the last claims of the process ?1 up to the event ?2, by the index claims.
-const recentClaims = `SELECT c.job FROM events c WHERE c.kind = 2 AND c.worker = ?1 AND c.pos <= ?2
+var recentClaims = event.SQL(`SELECT c.job FROM events c
+    WHERE c.kind = {claimed} AND c.worker = ?1 AND c.pos <= ?2
     AND c.at <= coalesce((SELECT b.at FROM events b WHERE b.pos = ?2), 9223372036854775807)
-    ORDER BY c.at DESC LIMIT `
+    ORDER BY c.at DESC LIMIT `)
 
 // maxRecentClaims is how many of a process' last claims are searched for its acts. Older claims have ended
 // before, or are held.
@@ -42,16 +43,17 @@ var lastActs = actsColumns + `e.worker = ?1 AND e.pos <= ?2
 var actsIn = actsColumns + `e.worker = ? AND e.pos <= ?
     AND e.job IN (` + table.Placeholders(table.Chunk) + `)`
 
-var actsColumns = `SELECT coalesce(max(CASE WHEN e.kind <> 7 THEN e.at END), 0),
-    coalesce(max(CASE WHEN e.kind = 7 AND coalesce(CAST(e.data AS TEXT), '') NOT LIKE '%max_runtime%'
-        THEN e.at END), 0)
-FROM events e WHERE e.kind IN (7, ` + event.KindNumbers(event.Kind.IsSignOfLife) + `) AND `
+var actsColumns = event.SQL(`SELECT coalesce(max(CASE WHEN e.kind <> {reclaimed} THEN e.at END), 0),
+    coalesce(max(CASE WHEN e.kind = {reclaimed}
+        AND coalesce(CAST(e.data AS TEXT), '') NOT LIKE '%max_runtime%' THEN e.at END), 0)
+FROM events e WHERE e.kind IN ({reclaimed}, {kinds:signOfLife}) AND `)
 
-const claimedSince = `SELECT c.pos FROM events c WHERE c.kind = 2 AND c.worker = ? AND c.at > ? LIMIT 1`
+var claimedSince = event.SQL(`SELECT c.pos FROM events c
+WHERE c.kind = {claimed} AND c.worker = ? AND c.at > ? LIMIT 1`)
 
 // takeovers are the jobs whose claims were taken over, by the number of the process that did. They are few.
-const takeovers = `SELECT e.worker, e.job FROM events e
-WHERE e.kind = 30 AND e.kind > 5 AND e.worker IS NOT NULL AND e.pos > ? ORDER BY e.pos`
+var takeovers = event.SQL(`SELECT e.worker, e.job FROM events e
+WHERE e.kind = {taken_over} AND e.kind > {rareAfter} AND e.worker IS NOT NULL AND e.pos > ? ORDER BY e.pos`)
 
 // takenOver returns the jobs whose claims each process took over after a pos, by its number.
 func takenOver(ctx context.Context, tx *ledger.Tx, after int64) (jobs map[int64][]int64, err error) {
@@ -106,7 +108,7 @@ func signsOf(ctx context.Context, tx *ledger.Tx, n int64, over []int64, m projec
 	return s, err
 }
 
-const claimsOf = `SELECT r.job FROM (` + recentClaims + `256) r`
+var claimsOf = `SELECT r.job FROM (` + recentClaims + `256) r`
 
 // heldThen returns the jobs that the process with the number n held at m, of those that it claimed last, and
 // those whose claims it took over.

@@ -42,8 +42,8 @@ func waitsNow(ctx context.Context, tx *ledger.Tx, j projection.Job) (waits []Wai
 }
 
 // preceding finds the jobs that were enqueued before a job that is there already. Few have the field.
-const preceding = `SELECT q.ulid, q.data ->> 'before' FROM events q
-WHERE q.kind = 1 AND q.pos > ? AND q.pos <= ? AND q.data ->> 'before' LIKE ? ORDER BY q.pos`
+var preceding = event.SQL(`SELECT q.ulid, q.data ->> 'before' FROM events q
+WHERE q.kind = {enqueued} AND q.pos > ? AND q.pos <= ? AND q.data ->> 'before' LIKE ? ORDER BY q.pos`)
 
 // waitsThen returns up to maxWaits of the things that j waited for at m, of whose events it was the job.
 func waitsThen(ctx context.Context, tx *ledger.Tx, j projection.Job, events []event.Event,

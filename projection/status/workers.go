@@ -312,12 +312,13 @@ func workerIn(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, n int
 	return found[n], nil
 }
 
+// lives are few. The index on (job, seq) finds them.
+var lives = event.SQL(`SELECT e.pos, e.worker, e.kind, e.at, e.data FROM events e
+WHERE e.job IS NULL AND e.seq IS NULL AND e.kind IN ({worker_started}, {worker_stopped}) ORDER BY e.pos`)
+
 // addLives adds what is known of starts and stops at m; with all, also of those that have not been found.
 func addLives(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, m projection.Moment,
 	all bool) error {
-	// These events are few. The index on (job, seq) finds them.
-	const lives = `SELECT e.pos, e.worker, e.kind, e.at, e.data FROM events e
-WHERE e.job IS NULL AND e.seq IS NULL AND e.kind IN (15, 16) ORDER BY e.pos`
 	rows, err := tx.Query(ctx, lives)
 	if err != nil {
 		return err

@@ -56,10 +56,10 @@ since AS MATERIALIZED (
         bool_and(j.n IS NOT NULL AND (j.queue <> ?queue::int8 OR j.lane IS NULL OR j.lane = ?lane::text))
             AS known
     FROM events e LEFT JOIN jobs j ON j.n = e.job
-    WHERE e.pos > ?covers::int8 AND (e.to_state = {queued} OR e.kind IN ({kinds}))),
+    WHERE e.pos > ?covers::int8 AND (e.to_state = {state:queued} OR e.kind IN ({kinds:ofAllJobs}))),
 taken AS MATERIALIZED (
     SELECT {columns}, row_number() OVER (ORDER BY j.run_at, j.id) AS o,
-        (j.state = {queued} AND j.queue = ?queue::int8 AND j.priority = ?priority::int8
+        (j.state = {state:queued} AND j.queue = ?queue::int8 AND j.priority = ?priority::int8
         AND num_nonnulls(j.max_runtime, j.worker, j.lease_token, j.claimed_at, j.heartbeat_at,
             j.lease_expires_at, j.end_by, j.finished_at) = 0
         AND CASE WHEN j.more IS NULL THEN true WHEN octet_length(j.more::text) > 2000 THEN false
@@ -76,12 +76,12 @@ moves AS MATERIALIZED (
             ?endAttempts::int8[], NULL::text[], ?endDigests::bytea[], ?endData::text[]{results})
             WITH ORDINALITY AS v(n, seq, state, held, attempt, token, digest, data{result}, o)
         UNION ALL
-        SELECT t.n, t.seq, {queued}, NULL, t.attempt + 1, (?tokens::text[])[t.o], NULL, NULL{null},
+        SELECT t.n, t.seq, {state:queued}, NULL, t.attempt + 1, (?tokens::text[])[t.o], NULL, NULL{null},
             cardinality(?endJobs::int8[]) + t.o
         FROM taken t) AS m),
 moved AS (
     UPDATE jobs j SET seq = m.seq + 1, lane = NULL, end_by = NULL, lease_token = m.token,
-        state = CASE WHEN m.token IS NULL THEN {succeeded} ELSE {claimed} END,
+        state = CASE WHEN m.token IS NULL THEN {state:succeeded} ELSE {state:claimed} END,
         attempt = CASE WHEN m.token IS NULL THEN j.attempt ELSE m.attempt END,
         worker = CASE WHEN m.token IS NULL THEN j.worker ELSE ?worker::int8 END,
         claimed_at = CASE WHEN m.token IS NULL THEN j.claimed_at ELSE m.now END,
@@ -95,9 +95,9 @@ moved AS (
 appended AS (
     INSERT INTO events (pos, job, seq, kind, at, actor, worker, ulid, attempt, from_state, to_state,
         digest, data)
-    SELECT m.pos, m.n, m.seq + 1, CASE WHEN m.token IS NULL THEN {kindSucceeded} ELSE {kindClaimed} END,
+    SELECT m.pos, m.n, m.seq + 1, CASE WHEN m.token IS NULL THEN {succeeded} ELSE {claimed} END,
         m.now, ?actor::int8, ?worker::int8, m.token, m.attempt, m.state,
-        CASE WHEN m.token IS NULL THEN {succeeded} ELSE {claimed} END, m.digest,
+        CASE WHEN m.token IS NULL THEN {state:succeeded} ELSE {state:claimed} END, m.digest,
         CASE WHEN m.token IS NULL THEN m.data
             ELSE ?dataBefore::text || (m.now + ?lease::int8) || ?dataAfter::text END::json
     FROM moves m),{stored}
@@ -119,7 +119,6 @@ const tagsOnly = `'^\{"tags":\{("([^"\\]|\\.)*":"([^"\\]|\\.)*"(,(?=")|(?=\})))+
 
 // compose returns the text with its parameters and its numbers.
 func compose(results, stored string) string {
-	queued, kinds, most := claims.MissedEvents()
 	replace := []string{"{results}", results, "{stored}", stored, "{result}", "", "{null}", ""}
 	if results != "" {
 		replace = []string{"{results}", results, "{stored}", stored, "{result}", ", result", "{null}", ", NULL"}
@@ -129,14 +128,10 @@ func compose(results, stored string) string {
 	for i, name := range parameters {
 		replace = append(replace, "?"+name+"::", fmt.Sprintf("?%d::", i+1))
 	}
-	for name, n := range map[string]int{"queued": int(queued), "claimed": int(event.ClaimedState),
-		"succeeded": int(event.SucceededState), "kindSucceeded": int(event.KindSucceeded),
-		"kindClaimed": int(event.KindClaimed), "most": int(most)} {
-		replace = append(replace, "{"+name+"}", strconv.Itoa(n))
-	}
-	replace = append(replace, "{kinds}", kinds, "{columns}", projection.QueuedColumns, "{tagsOnly}", tagsOnly,
+	replace = append(replace, "{most}", strconv.Itoa(claims.MaxMissedEvents), "{tagsOnly}", tagsOnly,
+		"{columns}", projection.QueuedColumns,
 		"{taken}", strings.ReplaceAll(projection.QueuedColumns, "j.", "t."), "{mayWrite}", ledger.MayWrite)
-	return strings.NewReplacer(replace...).Replace(parts)
+	return event.SQL(strings.NewReplacer(replace...).Replace(parts))
 }
 
 // checkedColumns is how many columns of the statement's rows come after those of the job.

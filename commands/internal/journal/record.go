@@ -115,14 +115,11 @@ func endings(ctx context.Context, tx *ledger.Tx, f Fact, e event.Event, after pr
 func (f Fact) Envelope(pos int64, at time.Time) (e event.Event, after projection.Job, err error) {
 	j := f.Job
 	e = event.Event{Pos: pos, Job: j.ID, N: j.N, At: at, Actor: f.Actor, Body: f.Body}
-	switch e.Kind() {
-	case event.KindQueuePaused, event.KindQueueResumed, event.KindQueueLimited, event.KindWorkerStarted,
-		event.KindWorkerStopped, event.KindRebuilt, event.KindRestored, event.KindImported, event.KindSealing,
-		event.KindScheduleSet, event.KindSchedulePaused, event.KindScheduleResumed, event.KindScheduleRemoved,
-		event.KindScheduleSkipped, event.KindArchived, event.KindQueueDefaults,
-		event.KindRemoved, event.KindArchivePolicy:
+	if !e.Kind().OfJob() {
 		e.Worker = f.Worker
 		return e, j, nil
+	}
+	switch e.Kind() {
 	case event.KindRefused, event.KindStopped:
 		e.Worker, e.Token, e.Attempt = f.Worker, f.Token, f.Attempt
 	case event.KindErased:
@@ -147,9 +144,7 @@ func (f Fact) Envelope(pos int64, at time.Time) (e event.Event, after projection
 		e.To = after.State
 	}
 	switch e.Kind() {
-	case event.KindEnqueued:
-		after.Payload = f.Content
-	case event.KindReplaced:
+	case event.KindEnqueued, event.KindReplaced:
 		after.Payload = f.Content
 	case event.KindSucceeded:
 		after.Result = f.Content
@@ -189,14 +184,9 @@ func putRow(ctx context.Context, tx *ledger.Tx, f Fact, e event.Event, after pro
 		return projection.PutPresence(tx, e.Worker, tx.Now())
 	case event.KindWorkerStopped:
 		return projection.EndPresence(tx, e.Worker, tx.Now())
-	case event.KindRebuilt, event.KindRestored, event.KindImported:
-		return nil // these describe rows that have been written
-	case event.KindScheduleSet, event.KindSchedulePaused, event.KindScheduleResumed, event.KindScheduleRemoved,
-		event.KindScheduleSkipped:
-		return nil // no job
-	case event.KindSealing, event.KindArchived, event.KindQueueDefaults, event.KindRemoved,
-		event.KindArchivePolicy:
-		return nil // its fold is read from the events, which are few
+	}
+	if !e.Kind().OfJob() { // it says what has been written, or its fold is read from the events, which are few
+		return nil
 	}
 	if e.To == event.Queued || f.Job.Limited && !after.Limited { // a job, or a slot for one
 		tx.Announce()

@@ -10,10 +10,10 @@ type Values [width]any
 func Of(e *event.Event, actor, worker int64) Values {
 	kind := e.Kind()
 	var ulid any
-	switch kind {
-	case event.KindEnqueued:
+	switch {
+	case kind == event.KindEnqueued:
 		ulid = string(e.Job)
-	case event.KindClaimed, event.KindRefused, event.KindStopped:
+	case kind.StoresToken():
 		ulid = e.Token
 	}
 	data, digest := event.AppendStored(nil, event.OmitDefaults(e.Body, e.At))

@@ -25,15 +25,19 @@ func Dependencies(ctx context.Context, tx *ledger.Tx, f *deps.Fold) ([]deps.Diff
 	return f.Compare(edges, resolving), nil
 }
 
+var (
+	byRow = event.SQL(`SELECT e.pos FROM jobs j
+JOIN events e ON e.pos = j.n AND e.kind = {enqueued} AND e.ulid = j.id WHERE j.id = ?`)
+	byEvent = event.SQL(`SELECT pos FROM events WHERE kind = {enqueued} AND ulid = ?`)
+)
+
 // NewDependencies returns the fold of what jobs wait for, which finds the jobs in jobs, and others by their
 // rows or, where these are damaged, by their events. Events up to horizon may have left the ledger.
 func NewDependencies(ctx context.Context, jobs *fold.Fold, horizon int64, tx func() *ledger.Tx) *deps.Fold {
 	find := func(id event.JobID, pos int64) (n int64, state event.State, err error) {
-		const byRow = `SELECT e.pos FROM jobs j JOIN events e ON e.pos = j.n AND e.kind = 1 AND e.ulid = j.id
-WHERE j.id = ?`
 		err = table.ScanOne(ctx, tx(), byRow, []any{&n}, string(id))
 		if err == nil && n == 0 {
-			err = table.ScanOne(ctx, tx(), `SELECT pos FROM events WHERE kind = 1 AND ulid = ?`, []any{&n}, string(id))
+			err = table.ScanOne(ctx, tx(), byEvent, []any{&n}, string(id))
 		}
 		switch {
 		case err != nil:

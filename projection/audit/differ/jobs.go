@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/fold"
 	"jobledger/projection/internal/table"
@@ -123,8 +124,10 @@ func Row(ctx context.Context, tx *ledger.Tx, n int64) (r table.Row, ok bool, err
 	return r, ok, err
 }
 
+var extra = event.SQL(`SELECT n FROM jobs j
+WHERE n > ? AND NOT EXISTS (SELECT 1 FROM events e WHERE e.pos = j.n AND e.kind = {enqueued})`)
+
 // Extra returns the numbers, greater than after, of the rows of jobs without an enqueued event.
 func Extra(ctx context.Context, tx *ledger.Tx, after int64) ([]int64, error) {
-	return table.Numbers(ctx, tx, `SELECT n FROM jobs j
-WHERE n > ? AND NOT EXISTS (SELECT 1 FROM events e WHERE e.pos = j.n AND e.kind = 1)`, after)
+	return table.Numbers(ctx, tx, extra, after)
 }

@@ -25,10 +25,10 @@ func (f Failure) Fields() []Field {
 	return []Field{{"code", f.Code}, {"count", f.Count}, {"jobs", f.Jobs}, {"first", f.First}, {"last", f.Last}}
 }
 
-const failuresByCode = `SELECT coalesce(e.data ->> 'error_code', e.data ->> 'reason', '') AS code, count(*),
-    count(DISTINCT e.job), min(e.at), max(e.at)
+var failuresByCode = event.SQL(`SELECT coalesce(e.data ->> 'error_code', e.data ->> 'reason', '') AS code,
+    count(*), count(DISTINCT e.job), min(e.at), max(e.at)
 FROM events e CROSS JOIN events q
-WHERE q.pos = e.job AND e.kind IN (5, 7) AND e.pos > ? AND e.pos <= ?`
+WHERE q.pos = e.job AND e.kind IN ({failed}, {reclaimed}) AND e.pos > ? AND e.pos <= ?`)
 
 // Failures returns the error codes that occurred within s, the most frequent first. A job that was taken from
 // its worker has the reason of that as its code.

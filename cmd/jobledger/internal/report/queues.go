@@ -75,11 +75,11 @@ func (j LateJob) Fields() []Field {
 		{"state_now", j.Now}}
 }
 
-const stateLater = `SELECT q.ulid, q.data ->> 'queue', q.at, j.state,
+var stateLater = event.SQL(`SELECT q.ulid, q.data ->> 'queue', q.at, j.state,
     (SELECT x.to_state FROM events x WHERE x.job = q.pos AND x.seq > 0 AND x.at <= q.at + ?
      ORDER BY x.seq DESC LIMIT 1)
 FROM events q LEFT JOIN jobs j ON j.n = q.pos
-WHERE q.kind = 1 AND q.pos > ? AND q.pos <= ? AND q.at <= ?`
+WHERE q.kind = {enqueued} AND q.pos > ? AND q.pos <= ? AND q.at <= ?`)
 
 // Backlog returns the jobs enqueued within s that had not ended s.Later after that, by id. A job that is not
 // that old yet is not among them.

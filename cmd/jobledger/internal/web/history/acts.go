@@ -14,10 +14,7 @@ import (
 )
 
 // operatorKinds are what operators do. Jobs are cancelled and retried because of other jobs too.
-var operatorKinds = []event.Kind{event.KindCancelled, event.KindRetried, event.KindRescheduled,
-	event.KindErased, event.KindQueuePaused, event.KindQueueResumed, event.KindRebuilt, event.KindRestored,
-	event.KindQueueLimited, event.KindScheduleSet, event.KindSchedulePaused, event.KindScheduleResumed,
-	event.KindScheduleRemoved, event.KindQueueDefaults}
+var operatorKinds = event.KindsThat(event.Kind.OfOperator)
 
 // How many events of operators are looked at, the last ones, and how many are read at a time.
 const (

@@ -18,11 +18,11 @@ type CodeFailures struct {
 	First, Last    time.Time
 }
 
-const failuresByCode = `SELECT q.data ->> 'queue',
-    coalesce(CASE WHEN e.kind = 5 THEN e.data ->> 'error_code' ELSE e.data ->> 'reason' END, ''),
+var failuresByCode = event.SQL(`SELECT q.data ->> 'queue',
+    coalesce(CASE WHEN e.kind = {failed} THEN e.data ->> 'error_code' ELSE e.data ->> 'reason' END, ''),
     count(*), count(DISTINCT e.job), min(e.at), max(e.at)
 FROM events e CROSS JOIN events q
-WHERE q.pos = e.job AND e.kind IN (5, 7) AND e.pos > ? AND e.pos <= ? GROUP BY 1, 2`
+WHERE q.pos = e.job AND e.kind IN ({failed}, {reclaimed}) AND e.pos > ? AND e.pos <= ? GROUP BY 1, 2`)
 
 // FailuresByCode counts the failures after a position up to another one, of a queue; "": of all. The largest
 // number is first.
