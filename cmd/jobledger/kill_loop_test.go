@@ -119,6 +119,9 @@ func (h *client) produce() {
 		if n%2 == 0 {
 			i = i.with("--key", payload)
 		}
+		if n%3 == 0 { // it becomes due while processes are killed
+			i = i.with("--delay", "300ms")
+		}
 		h.note(h.sent, payload, "")
 		got := h.try(50*time.Millisecond, i)
 		if got.killed && n%2 == 0 && got.stdout == "" {

@@ -2,8 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html"
+	"math/rand/v2"
 	"net/url"
 	"regexp"
 	"slices"
@@ -15,6 +17,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/access"
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
+	"jobledger/projection"
 	"jobledger/projection/keyframe"
 )
 
@@ -173,6 +176,53 @@ func TestSearchSaysHowFar(t *testing.T) {
 	}
 	if pages != 4 {
 		t.Errorf("%d pages", pages)
+	}
+	commandstest.Verify(t, s.Store)
+}
+
+// Pages of a list have each job once, while jobs are added, cancelled, retried and get other priorities
+// between two pages.
+func TestPagesOfJobsThatChange(t *testing.T) {
+	t.Parallel()
+	s := newScenario(t)
+	dice := rand.New(rand.NewPCG(1, 2))
+	var jobs []projection.Job
+	for n := range 200 {
+		jobs = append(jobs, s.enqueue(commands.Enqueue{Queue: "mail", Priority: n % 3}))
+	}
+	tail := s.Tail()
+	_, fetch := serveOn(t, s.Store, noon)
+	priority := 0
+	change := func(foundJobs) {
+		s.enqueue(commands.Enqueue{Queue: "mail"})
+		priority = dice.IntN(9)
+		for _, c := range []commands.Command{commands.Cancel{}, commands.Retry{},
+			commands.Reschedule{Priority: &priority}} {
+			_, err := s.Apply(t.Context(), "cli:ada@build7", jobs[dice.IntN(len(jobs))].ID, c)
+			if err != nil && !errors.Is(err, commands.ErrConflict) {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, query := range []string{"queue=mail", "", "find=queue:mail", "from=pos:1",
+		fmt.Sprint("at=pos:", tail)} {
+		count := make(map[string]int)
+		for _, id := range searchAll(t, func(path string) string {
+			status, _, body := fetch(path)
+			if status != 200 {
+				t.Fatalf("%s: %d %s", path, status, body)
+			}
+			return body
+		}, "/api/v1/jobs?limit=15&"+query, change) {
+			if count[id]++; count[id] > 1 {
+				t.Errorf("%q has %s %d times", query, id, count[id])
+			}
+		}
+		for _, j := range jobs {
+			if count[string(j.ID)] != 1 {
+				t.Errorf("%q lacks %s", query, j.ID)
+			}
+		}
 	}
 	commandstest.Verify(t, s.Store)
 }

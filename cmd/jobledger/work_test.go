@@ -271,17 +271,24 @@ func (p *running) wantExit(code int) {
 // untilGo is a command that reports its start, and waits for a file.
 const untilGo = `echo $$ >>begun; until [ -e go ]; do sleep 0.02; done; echo done`
 
+// The heartbeats of a command go on after the signal, so no other worker gets its job.
 func TestWorkFirstSignalLetsCommandsFinish(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		t.Run(sig.String(), func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			first := s.enqueue("x")
-			w := s.work("--", "sh", "-c", untilGo)
+			w := s.work("--lease", "1s", "--", "sh", "-c", untilGo)
 			s.pids("begun", 1)
 			second := s.enqueue("y")
 			w.signal(sig)
 			w.wantSaid("no more jobs are claimed")
+			s.eventually("the lease would be over", func() bool {
+				return strings.Count(s.events(first), "heartbeat") > 4
+			})
+			if got := s.run("sweep", "--grace", "0s"); got != "0" {
+				t.Errorf("%s jobs were taken back", got)
+			}
 			s.touch("go")
 			w.wantExit(0)
 			s.wantEvents(first, "enqueued claimed succeeded")

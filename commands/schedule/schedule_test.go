@@ -514,3 +514,27 @@ func TestVerifyFindsAlteredTimetable(t *testing.T) {
 		t.Errorf("after rebuild: %+v, %v", all, err)
 	}
 }
+
+// A job that has failed for good does not keep the next ticks of its schedule from having theirs.
+func TestTickerGoesOnAfterFailures(t *testing.T) {
+	for _, overlap := range []string{"skip", "wait", "replace", "allow"} {
+		t.Run(overlap, func(t *testing.T) {
+			r := newRig(t)
+			r.set(event.ScheduleSet{Every: time.Hour, Overlap: overlap})
+			for n := range 4 {
+				r.wait(time.Hour)
+				r.tick()
+				jobs, err := r.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"mail"}, Limit: 2,
+					Worker: event.Worker{Name: "w", Boot: "b"}, Lease: time.Minute})
+				if err != nil || len(jobs) != 1 {
+					t.Fatalf("tick %d: %d jobs, %v", n+1, len(jobs), err)
+				}
+				_, err = r.Apply(t.Context(), "worker:w", jobs[0].ID,
+					commands.Fail{Token: jobs[0].Token, NoRetry: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
