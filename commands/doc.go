@@ -49,12 +49,13 @@
 //	service.go, errors.go  a Service, and what its callers branch on
 //	command.go             the commands and their checks; validate.go and internal/check have the limits
 //	decide.go              the rules; stale.go those for a token that is not live; backoff.go
-//	internal/pastclaim     what the events say about a token that is not live
+//	past_claim.go          what the events say about a token that is not live
 //	internal/journal       the write path
 //	apply.go, calls.go     one command on one job; the calls by their names
 //	stop.go, takeover.go   commands of workers that end or change; unblock.go, of an operator
 //	enqueue.go, claim.go   new jobs; jobs for a worker
-//	unique.go, depend.go   keys that other jobs have; jobs that wait, for which internal/depend has the rules
+//	unique.go              keys that other jobs have
+//	enqueue_after.go       jobs that wait for others
 //	batch.go               many commands and a claim in one transaction
 //	turn.go                the same in one round trip; internal/burst has how
 //	sweep.go               expired leases; internal/sweep has how they are watched, and what else is done

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"jobledger/commands/internal/journal"
-	"jobledger/commands/internal/pastclaim"
 	"jobledger/ledger/event"
 )
 
@@ -16,7 +15,7 @@ type (
 	Claim        = claim
 	Reclaim      = reclaim
 	Fact         = journal.Fact
-	PastClaim    = pastclaim.Claim
+	PastClaim    = pastClaim
 )
 
 var (

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"jobledger/commands/internal/journal"
-	"jobledger/commands/internal/pastclaim"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -17,7 +16,7 @@ import (
 // answered before, and the answer was lost. Everything else is a RefusedError, with the fact of the refusal
 // unless that is recorded already, or the command is a heartbeat that an orderly owner sends: see
 // endedInOrder. A fact without a body is none.
-func decideStale(j projection.Job, past pastclaim.Claim, c ownerCommand) (journal.Fact, error) {
+func decideStale(j projection.Job, past pastClaim, c ownerCommand) (journal.Fact, error) {
 	if past.Ending != nil && sameEnding(*past.Ending, past.Salt, c) {
 		return journal.Fact{}, checkOwner(c, j, past.Given.Worker)
 	}
@@ -44,7 +43,7 @@ func decideStale(j projection.Job, past pastclaim.Claim, c ownerCommand) (journa
 // endedInOrder reports whether an owner that is no zombie may send a heartbeat for a claim that has ended: it
 // has ended the claim itself, and the heartbeat was under way; or the job was cancelled, of which a heartbeat
 // is how the owner learns.
-func endedInOrder(past pastclaim.Claim) bool {
+func endedInOrder(past pastClaim) bool {
 	if past.Ending == nil {
 		return false
 	}
@@ -58,7 +57,7 @@ func endedInOrder(past pastclaim.Claim) bool {
 }
 
 // whyRefused says why a token is not live, in words and as the sentinel that callers branch on.
-func whyRefused(past pastclaim.Claim) (string, error) {
+func whyRefused(past pastClaim) (string, error) {
 	if past.Given == nil {
 		return "this token was never given for it", ErrLeaseLost
 	}
@@ -115,7 +114,7 @@ func sameCode(a, b *int) bool {
 // c.
 func applyStale(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c ownerCommand) error {
 	token, _ := c.credentials()
-	past, err := pastclaim.Read(ctx, tx, j, token, c.name())
+	past, err := readPastClaim(ctx, tx, j, token, c.name())
 	if err != nil {
 		return err
 	}

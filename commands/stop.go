@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"jobledger/commands/internal/journal"
-	"jobledger/commands/internal/pastclaim"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -39,7 +38,7 @@ func (c ReportStop) decide(j projection.Job, _ time.Time) (journal.Fact, error) 
 
 // decideStop returns what follows from c, in order: that the command has ended and, where the job was
 // retried and waits for just that, that it runs now. It is pure.
-func decideStop(j projection.Job, past pastclaim.Claim, c ReportStop, at time.Time) ([]journal.Fact, error) {
+func decideStop(j projection.Job, past pastClaim, c ReportStop, at time.Time) ([]journal.Fact, error) {
 	why := ""
 	switch {
 	case past.Given == nil:
@@ -68,7 +67,7 @@ func decideStop(j projection.Job, past pastclaim.Claim, c ReportStop, at time.Ti
 // applyStop reads what became of the token's claim, decides, and records what follows.
 func applyStop(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c ReportStop) (
 	projection.Job, error) {
-	past, err := pastclaim.Read(ctx, tx, j, c.Token, c.name())
+	past, err := readPastClaim(ctx, tx, j, c.Token, c.name())
 	if err != nil {
 		return j, err
 	}

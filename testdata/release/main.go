@@ -75,14 +75,14 @@ func run(ctx context.Context, args []string) (err error) {
 	if err := r.describe(ctx, *at); err != nil {
 		return err
 	}
-	if err := r.checkGo(); err != nil && !*anyGo {
-		return err
-	}
 	if r.targets, err = chooseTargets(*only); err != nil {
 		return err
 	}
 	sign, err := readKey(*key)
 	if err != nil {
+		return err
+	}
+	if err := r.checkGo(); err != nil && !*anyGo {
 		return err
 	}
 	if err := os.MkdirAll(r.out, 0o755); err != nil {
@@ -158,7 +158,7 @@ func (r *release) checkGo() error {
 	if err != nil {
 		return err
 	}
-	mod, err := modfile.ParseLax("go.mod", text, nil)
+	mod, err := modfile.Parse("go.mod", text, nil)
 	if err != nil {
 		return err
 	}

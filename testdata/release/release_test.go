@@ -369,7 +369,7 @@ func TestReleaseRefusesWhatItCannotMake(t *testing.T) {
 		want string
 		args []string
 	}{
-		{"is not empty", []string{"-version", "v0.1.0", "-time", at, "-out", full}},
+		{"is not empty", []string{"-version", "v0.1.0", "-time", at, "-any-go", "-out", full}},
 		{"it is v1.2.3", []string{"-version", "0.1", "-time", at}},
 		{"-time: ", []string{"-version", "v0.1.0", "-time", "today"}},
 		{"the systems are ", []string{"-version", "v0.1.0", "-time", at, "-only", "plan9/amd64"}},

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/outlet"
 	"jobledger/commands/worker"
 )
 
@@ -15,7 +14,7 @@ import (
 // there.
 func PassOutputOn(p *cli.Program, command *worker.Command) (finish func()) {
 	stderr := p.Stderr
-	out, messages := outlet.New(command.Stdout, cli.ProgramName), outlet.New(stderr, cli.ProgramName)
+	out, messages := newOutlet(command.Stdout, cli.ProgramName), newOutlet(stderr, cli.ProgramName)
 	command.Stdout, command.Stderr, p.Stderr = out, messages, messages.Messages()
 	return func() {
 		const most = 2 * time.Second

@@ -7,7 +7,6 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobverb"
-	"jobledger/cmd/jobledger/internal/schedulelines"
 	"jobledger/commands"
 	"jobledger/commands/schedule"
 	"jobledger/ledger/event"
@@ -58,7 +57,7 @@ func (p *Verbs) Schedule() cli.Verb {
 			"one for each time, however many processes there are. list, show NAME, pause NAME, resume NAME and " +
 			"remove NAME do what they say; run NAME enqueues a job now, besides those times. preview shows when an " +
 			"expression would tick, and needs no ledger. apply FILE sets a schedule for each line, a JSON object " +
-			"with the keys " + schedulelines.Keys + ", and with --prune removes all others.\n" +
+			"with the keys " + scheduleKeys + ", and with --prune removes all others.\n" +
 			"--cron takes minute, hour, day of the month, month and day of the week, with lists, ranges, steps and " +
 			"names, or @hourly, @daily, @weekly, @monthly, @yearly. Times that came while no process looked make " +
 			"one " +
@@ -217,7 +216,7 @@ func (p *Verbs) applySchedules(c *cli.Context, args []string) error {
 		return err
 	}
 	defer done()
-	specs, err := schedulelines.Read(content)
+	specs, err := readSchedules(content)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobcmd"
 	"jobledger/cmd/jobledger/internal/jobref"
-	"jobledger/cmd/jobledger/internal/systemd"
 	"jobledger/cmd/jobledger/internal/witness"
 	"jobledger/commands"
 	"jobledger/commands/worker"
@@ -95,7 +94,7 @@ func (p *Verbs) Work() cli.Verb {
 }
 
 func (p *Verbs) work(c *cli.Context, command *worker.Command) error {
-	notify := systemd.Notifier(func(err error) { p.Message("NOTIFY_SOCKET: %v", err) })
+	notify := notifier(func(err error) { p.Message("NOTIFY_SOCKET: %v", err) })
 	request := commands.ClaimRequest{Queues: c.StringSlice("queue"), Version: c.String("version"),
 		Capabilities: c.StringSlice("capability"),
 		Worker:       cli.ThisWorker(c.String("worker"), c.String("version"))}
@@ -209,7 +208,7 @@ func (p *Verbs) runWorker(c *cli.Context, w *worker.Worker, notify func(string),
 		cancel()
 		reaper.Wait()
 	}()
-	w.Hooks.Alive = systemd.Watchdog(notify)
+	w.Hooks.Alive = watchdog(notify)
 	notify("READY=1")
 	defer notify("STOPPING=1")
 	witnessed := func() error { return nil }

@@ -1,6 +1,4 @@
-// Package outlet has an [Outlet]: it passes what a worker prints on to a terminal or a pipe, and does not
-// wait for ever if that has no reader.
-package outlet
+package jobcmd
 
 import (
 	"fmt"
@@ -15,11 +13,11 @@ const (
 	pieceSize = 4 << 10         // bytes per write: a slow reader is no absent one
 )
 
-// Outlet passes bytes on to a terminal or a pipe that may have no reader. A writer waits until its bytes
-// are passed on, so a slow reader slows it down. When one piece has taken longer than the patience, no
-// writer waits until there is progress again: up to 256 KiB are kept, the rest is left out, and a line says
-// how much.
-type Outlet struct {
+// outlet passes what a worker prints to a terminal or a pipe that may have no reader. A writer waits until
+// its bytes are passed on, so a slow reader slows it down. When one piece has taken longer than the patience,
+// no writer waits until there is progress again: up to 256 KiB are kept, the rest is left out, and a line
+// says how much.
+type outlet struct {
 	to       io.Writer
 	program  string // whose name the line about what was left out begins with
 	patience time.Duration
@@ -34,14 +32,14 @@ type Outlet struct {
 	err     error         // of to; nothing is passed on after it
 }
 
-// New returns an outlet to w, to which nothing else should write meanwhile. Its own lines begin with the name
-// of the program.
-func New(w io.Writer, program string) *Outlet {
-	return &Outlet{to: w, program: program, patience: maxWait, changed: make(chan struct{})}
+// newOutlet returns an outlet to w, to which nothing else should write meanwhile. Its own lines begin with
+// the name of the program.
+func newOutlet(w io.Writer, program string) *outlet {
+	return &outlet{to: w, program: program, patience: maxWait, changed: make(chan struct{})}
 }
 
 // Write passes b on, or keeps or leaves it out where there is no reader.
-func (o *Outlet) Write(b []byte) (int, error) {
+func (o *outlet) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.waitUntil(func() bool { return len(o.queue)+len(b) <= room })
@@ -55,9 +53,9 @@ func (o *Outlet) Write(b []byte) (int, error) {
 
 // Messages returns a writer to the same outlet that never waits: for those who have more to do than to be
 // read.
-func (o *Outlet) Messages() io.Writer { return messages{o} }
+func (o *outlet) Messages() io.Writer { return messages{o} }
 
-type messages struct{ o *Outlet }
+type messages struct{ o *outlet }
 
 func (m messages) Write(b []byte) (int, error) {
 	m.o.mu.Lock()
@@ -69,7 +67,7 @@ func (m messages) Write(b []byte) (int, error) {
 }
 
 // Finish waits at most that long until everything is passed on, and reports whether it is.
-func (o *Outlet) Finish(most time.Duration) bool {
+func (o *outlet) Finish(most time.Duration) bool {
 	late := time.After(most)
 	for {
 		o.mu.Lock()
@@ -87,7 +85,7 @@ func (o *Outlet) Finish(most time.Duration) bool {
 }
 
 // put queues b or leaves it out, and returns how many bytes are passed on when it is. o.mu is held.
-func (o *Outlet) put(b []byte) (end int64, err error) {
+func (o *outlet) put(b []byte) (end int64, err error) {
 	if o.err != nil {
 		return 0, o.err
 	}
@@ -105,7 +103,7 @@ func (o *Outlet) put(b []byte) (end int64, err error) {
 }
 
 // waitUntil waits until done, or until the reader seems absent. o.mu is held, but not while it waits.
-func (o *Outlet) waitUntil(done func() bool) {
+func (o *outlet) waitUntil(done func() bool) {
 	for !done() && o.err == nil && o.running {
 		left := o.patience
 		if !o.begun.IsZero() {
@@ -127,7 +125,7 @@ func (o *Outlet) waitUntil(done func() bool) {
 }
 
 // pass passes on what is queued, piece by piece, until nothing is.
-func (o *Outlet) pass() {
+func (o *outlet) pass() {
 	piece := make([]byte, 0, pieceSize)
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -156,7 +154,7 @@ func (o *Outlet) pass() {
 }
 
 // progress wakes those who wait. o.mu is held.
-func (o *Outlet) progress() {
+func (o *outlet) progress() {
 	close(o.changed)
 	o.changed = make(chan struct{})
 }

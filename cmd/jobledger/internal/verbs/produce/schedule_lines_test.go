@@ -1,15 +1,13 @@
-package main
+package produce
 
 import (
 	"strings"
 	"testing"
 	"time"
-
-	"jobledger/cmd/jobledger/internal/schedulelines"
 )
 
 func TestReadSchedules(t *testing.T) {
-	specs, err := schedulelines.Read(strings.NewReader(`# every night
+	specs, err := readSchedules(strings.NewReader(`# every night
 {"name":"report","queue":"mail","cron":"0 2 * * *","payload":{"to":"all"},"tags":{"team":"ops"}}
 
 {"name":"poll","queue":"web","every":"90s","payload":"a \"text\"","paused":true,"next":null}
@@ -42,7 +40,7 @@ func TestReadRefusesWithTheLine(t *testing.T) {
 		{`["poll"]`, "not a schedule"},
 	}
 	for _, tt := range tests {
-		specs, err := schedulelines.Read(strings.NewReader(good + "\n" + tt.line))
+		specs, err := readSchedules(strings.NewReader(good + "\n" + tt.line))
 		if err == nil || specs != nil || !strings.HasPrefix(err.Error(), "line 3: ") ||
 			!strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: got %v, %v, want an error of line 3 with %q", tt.line, specs, err, tt.want)
@@ -51,7 +49,7 @@ func TestReadRefusesWithTheLine(t *testing.T) {
 }
 
 func TestReadBoundsTheFile(t *testing.T) {
-	if _, err := schedulelines.Read(strings.NewReader(strings.Repeat("\n", 8<<20+1))); err == nil ||
+	if _, err := readSchedules(strings.NewReader(strings.Repeat("\n", 8<<20+1))); err == nil ||
 		!strings.Contains(err.Error(), "larger than 8 MiB") {
 		t.Errorf("got %v", err)
 	}

@@ -1,4 +1,4 @@
-package outlet
+package jobcmd
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 func TestOutletWithoutReaderWaitsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
-		o := New(w, "program")
+		o := newOutlet(w, "program")
 		begin := time.Now()
 		for i := range 1000 {
 			line := fmt.Sprintf("%04d %s\n", i, strings.Repeat("x", 1018))
@@ -70,7 +70,7 @@ func (s *slowReader) Write(b []byte) (int, error) {
 func TestOutletSlowReaderGetsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := new(slowReader)
-		o := New(slow, "program")
+		o := newOutlet(slow, "program")
 		want := strings.Repeat("0123456789abcdef", 64<<10)
 		for i := 0; i < len(want); i += 32 << 10 {
 			if _, err := io.WriteString(o, want[i:i+32<<10]); err != nil {
@@ -86,7 +86,7 @@ func TestOutletSlowReaderGetsAll(t *testing.T) {
 func TestOutletReportsABrokenPipe(t *testing.T) {
 	r, w := io.Pipe()
 	_ = r.Close()
-	o := New(w, "program")
+	o := newOutlet(w, "program")
 	_, _ = io.WriteString(o, "a")
 	if _, err := io.WriteString(o, "b"); err == nil {
 		t.Error("no error")

@@ -1,8 +1,4 @@
-// Package systemd reports the state of a service to systemd, as sd_notify(3) does, and that it is alive.
-//
-//	notify := systemd.Notifier(warn)
-//	notify("READY=1")
-package systemd
+package work
 
 import (
 	"net"
@@ -11,11 +7,11 @@ import (
 	"time"
 )
 
-// Notifier returns a function that sends the service's state to systemd, as sd_notify(3) does: one
-// datagram to the socket named by NOTIFY_SOCKET. Without that variable it does nothing; an
-// error is passed to warn. The variable is
-// removed from the environment, so that commands of jobs cannot notify in the service's name.
-func Notifier(warn func(error)) func(state string) {
+// notifier returns a function that sends the service's state to systemd, as sd_notify(3) does: one
+// datagram to the socket named by NOTIFY_SOCKET. Without that variable it does nothing; an error is passed
+// to warn. The variable is removed from the environment, so that commands of jobs cannot notify in the
+// service's name.
+func notifier(warn func(error)) func(state string) {
 	path := os.Getenv("NOTIFY_SOCKET")
 	_ = os.Unsetenv("NOTIFY_SOCKET") // fails for no name that is one
 	return func(state string) {
@@ -34,10 +30,10 @@ func Notifier(warn func(error)) func(state string) {
 	}
 }
 
-// Watchdog returns a function to be called again and again while the service works as it should. It
+// watchdog returns a function to be called again and again while the service works as it should. It
 // reports that to systemd four times in the service's WatchdogSec, which is to be a minute or more. Without
 // that it returns nil. Its variables, too, are removed from the environment.
-func Watchdog(notify func(state string)) func() {
+func watchdog(notify func(state string)) func() {
 	limit, err := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64)
 	process := os.Getenv("WATCHDOG_PID")
 	_, _ = os.Unsetenv("WATCHDOG_USEC"), os.Unsetenv("WATCHDOG_PID") // these fail for no name that is one

@@ -1,5 +1,4 @@
-// Package schedulelines reads schedules from a file, a JSON object a line.
-package schedulelines
+package produce
 
 import (
 	"bytes"
@@ -17,15 +16,15 @@ import (
 	"jobledger/ledger/event"
 )
 
-// Keys are those of a line, for help.
-const Keys = "name, queue, cron, zone, every, from, jitter, catch_up, within, overlap, priority, " +
+// scheduleKeys are those of a line, for help.
+const scheduleKeys = "name, queue, cron, zone, every, from, jitter, catch_up, within, overlap, priority, " +
 	"max_attempts, max_runtime, version, requires, tags, payload"
 
-// maxFile bounds the file: a schedule is a few hundred bytes.
-const maxFile = 8 << 20
+// maxScheduleFile bounds the file: a schedule is a few hundred bytes.
+const maxScheduleFile = 8 << 20
 
-// line is a schedule as it is printed too: what is no part of a spec is ignored.
-type line struct {
+// scheduleLine is a schedule as it is printed too: what is no part of a spec is ignored.
+type scheduleLine struct {
 	layout.SpecJSON
 	Paused   json.RawMessage `json:"paused"`
 	Next     json.RawMessage `json:"next"`
@@ -38,21 +37,21 @@ type line struct {
 	Done     json.RawMessage `json:"done"`
 }
 
-// Read returns the schedules of content. Empty lines and those that begin with # are left out. An error names
-// the line.
-func Read(content io.Reader) (specs []event.ScheduleSet, err error) {
-	text, err := io.ReadAll(io.LimitReader(content, maxFile+1))
+// readSchedules returns the schedules of content, a JSON object a line. Empty lines and those that begin with
+// # are left out. An error names the line.
+func readSchedules(content io.Reader) (specs []event.ScheduleSet, err error) {
+	text, err := io.ReadAll(io.LimitReader(content, maxScheduleFile+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(text) > maxFile {
+	if len(text) > maxScheduleFile {
 		return nil, cli.Usagef("the file is larger than 8 MiB")
 	}
 	for i, l := range bytes.Split(text, []byte("\n")) {
 		if l = bytes.TrimSpace(l); len(l) == 0 || l[0] == '#' {
 			continue
 		}
-		spec, err := one(l)
+		spec, err := readSchedule(l)
 		if err == nil {
 			err = schedule.Check(schedule.Complete(spec))
 		}
@@ -64,15 +63,15 @@ func Read(content io.Reader) (specs []event.ScheduleSet, err error) {
 	return specs, nil
 }
 
-func one(text []byte) (spec event.ScheduleSet, err error) {
+func readSchedule(text []byte) (spec event.ScheduleSet, err error) {
 	if !utf8.Valid(text) {
 		return spec, cli.Usagef("not UTF-8")
 	}
-	var l line
+	var l scheduleLine
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&l); err != nil {
-		return spec, cli.Usagef("not a schedule: %w; the keys are %s", err, Keys)
+		return spec, cli.Usagef("not a schedule: %w; the keys are %s", err, scheduleKeys)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return spec, cli.Usagef("text after the JSON object; a line holds one")

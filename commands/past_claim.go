@@ -1,6 +1,4 @@
-// Package pastclaim reads what the events of a job say about a token that is not live: which claim it was
-// given for, and how that ended.
-package pastclaim
+package commands
 
 import (
 	"context"
@@ -10,8 +8,8 @@ import (
 	"jobledger/projection"
 )
 
-// Claim is what the events of a job say about a token that is not live.
-type Claim struct {
+// pastClaim is what the events of a job say about a token that is not live.
+type pastClaim struct {
 	Given   *event.Event // where the token was given; nil: never to this job
 	Ending  *event.Event // how that claim ended; nil while it has not
 	Latest  bool         // no later claim was made
@@ -21,14 +19,15 @@ type Claim struct {
 	Salt    []byte       // of the job's digests; nil once erased
 }
 
-// kinds are those that Read needs: not the heartbeats, of which there may be many.
-var kinds = []event.Kind{event.KindClaimed, event.KindSucceeded, event.KindFailed,
+// pastClaimKinds are those that readPastClaim needs: not the heartbeats, of which there may be many.
+var pastClaimKinds = []event.Kind{event.KindClaimed, event.KindSucceeded, event.KindFailed,
 	event.KindReleased, event.KindReclaimed, event.KindCancelled, event.KindRefused,
 	event.KindRetried, event.KindTakenOver, event.KindStopped}
 
-// Read reads what the events of j say about a token; command is what is asked with it now.
-func Read(ctx context.Context, tx *ledger.Tx, j projection.Job, token, command string) (c Claim, err error) {
-	for e, err := range tx.Events(ctx, ledger.Filter{Job: j.N, Kinds: kinds}) {
+// readPastClaim reads what the events of j say about a token; command is what is asked with it now.
+func readPastClaim(ctx context.Context, tx *ledger.Tx, j projection.Job, token, command string) (c pastClaim,
+	err error) {
+	for e, err := range tx.Events(ctx, ledger.Filter{Job: j.N, Kinds: pastClaimKinds}) {
 		if err != nil {
 			return c, err
 		}
@@ -39,7 +38,7 @@ func Read(ctx context.Context, tx *ledger.Tx, j projection.Job, token, command s
 }
 
 // Add takes in the job's next event.
-func (c *Claim) Add(e event.Event, token, command string, j projection.Job) {
+func (c *pastClaim) Add(e event.Event, token, command string, j projection.Job) {
 	switch kind := e.Kind(); {
 	case kind == event.KindClaimed && e.Token == token:
 		c.Given, c.Latest = &e, true
