@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"jobledger/cmd/jobledger/internal/report"
+	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/ledger/ledgertest"
 )
 
@@ -79,8 +79,8 @@ func TestReportEqualsItsSQL(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	asked(t, "import", history)
-	if len(reportRecipes) != len(report.All) {
-		t.Errorf("%d reports, %d are compared", len(report.All), len(reportRecipes))
+	if len(reportRecipes) != len(layout.Reports) {
+		t.Errorf("%d reports, %d are compared", len(layout.Reports), len(reportRecipes))
 	}
 	for _, want := range reportRecipes {
 		words := strings.Fields(want.report)

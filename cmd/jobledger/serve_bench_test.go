@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/ledger"
 	"jobledger/projection"
+	"jobledger/projection/query"
 )
 
 // BenchmarkServe answers requests about a large ledger. Run it with go test ./cmd/jobledger -run '^$' -bench
@@ -87,17 +87,17 @@ func BenchmarkServeTotals(b *testing.B) {
 // BenchmarkServeLanesJoin joins the claims of a day with 260,000 of them.
 func BenchmarkServeLanesJoin(b *testing.B) {
 	g := openLarge(b)
-	var lanes *history.Lanes
+	var lanes *query.LaneChart
 	for b.Loop() {
 		err := g.store.Read(b.Context(), func(tx *ledger.Tx) (err error) {
-			s := history.Span{Columns: 1200}
+			s := query.Lanes{Columns: 1200}
 			if s.From, err = projection.AtTime(b.Context(), tx, g.begin); err != nil {
 				return err
 			}
 			if s.To, err = projection.AtTime(b.Context(), tx, g.end); err != nil {
 				return err
 			}
-			lanes, err = history.ReadLanes(b.Context(), tx, s)
+			lanes, err = s.Read(b.Context(), tx)
 			return err
 		})
 		if err != nil {

@@ -28,6 +28,7 @@ type Attempt struct {
 	Outcome       event.Kind // its kind
 	ExitCode      *int       // nil: none
 	Signal        string
+	Code          string // the error code, or the reason for which it was taken back, released or cancelled
 }
 
 // Lasted is how long a claim that has ended lasted.
@@ -42,10 +43,13 @@ type Filter struct {
 	Worker   string            // the name of a worker, or the boot of one process of it; "": all
 	Queue    string
 	Outcomes []event.Kind // how it ended; 0 among them: not yet. None: all
+	Code     *string      // with exactly this Code; nil: all
 	Overlap  bool         // only claims under which a job ran while another owner worked on it too
 	After    int64        // claims whose Pos is greater: the next page
 	Limit    int          // at most so many; 0: no limit
 	Last     bool         // the last Limit of them, instead of the first; After must be 0
+
+	Keep func(ctx context.Context, a Attempt) (bool, error) // whether to keep one of these; nil: all
 }
 
 // attemptPage is how many claims one query returns.
@@ -195,6 +199,11 @@ func (l *attemptList) add(ctx context.Context, a Attempt) (err error) {
 		}
 		if !l.overlaps[a.N][a.Attempt] {
 			return nil
+		}
+	}
+	if l.f.Keep != nil {
+		if keep, err := l.f.Keep(ctx, a); !keep {
+			return err
 		}
 	}
 	l.found = append(l.found, a)

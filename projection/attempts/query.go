@@ -17,6 +17,7 @@ import (
 // before it is the last sign of life. claims has the arguments.
 var attemptColumns = event.SQL(`SELECT c.pos, c.job, q.ulid, c.attempt, q.data ->> 'queue', c.worker, c.at,
     z.pos, z.at, z.kind, CAST(z.data ->> 'exit_code' AS BIGINT), z.data ->> 'signal',
+    coalesce(z.data ->> 'error_code', z.data ->> 'reason'),
     (SELECT CASE WHEN h.kind IN ({kinds:keepsClaim}) THEN h.at END FROM events h
      WHERE h.job = c.job AND h.seq < coalesce(z.seq, 9223372036854775807) AND h.pos <= ?
      ORDER BY h.seq DESC LIMIT 1)
@@ -135,6 +136,9 @@ func (f Filter) terms(worker string, bounds ...any) (query string, args []any) {
 			args = append(args, int64(k))
 		}
 	}
+	if f.Code != nil {
+		add(` AND coalesce(z.data ->> 'error_code', z.data ->> 'reason', '') = ?`, *f.Code)
+	}
 	if f.Overlap {
 		add(andRefused, f.known())
 	}
@@ -152,9 +156,9 @@ func scanAttempts(ctx context.Context, tx *ledger.Tx, query string, args ...any)
 		var a Attempt
 		var worker, claimed int64
 		var end, ended, kind, code, beat sql.NullInt64
-		var signal sql.NullString
+		var signal, why sql.NullString
 		err := rows.Scan(&a.Pos, &a.N, &a.Job, &a.Attempt, &a.Queue, &worker, &claimed,
-			&end, &ended, &kind, &code, &signal, &beat)
+			&end, &ended, &kind, &code, &signal, &why, &beat)
 		if err != nil {
 			return nil, err
 		}
@@ -163,7 +167,7 @@ func scanAttempts(ctx context.Context, tx *ledger.Tx, query string, args ...any)
 		}
 		a.ClaimedAt, a.LastHeartbeat = event.FromMicros(claimed), event.FromMicros(beat.Int64)
 		a.EndPos, a.EndedAt = end.Int64, event.FromMicros(ended.Int64)
-		a.Outcome, a.Signal = event.Kind(kind.Int64), signal.String
+		a.Outcome, a.Signal, a.Code = event.Kind(kind.Int64), signal.String, why.String
 		if code.Valid {
 			exit := int(code.Int64)
 			a.ExitCode = &exit

@@ -18,6 +18,8 @@ type Attempts struct {
 	Span
 	Job      int64        // the job's number; 0: all
 	Outcomes []event.Kind // how they ended; 0 among them: not yet. None: all. See [ParseOutcomes]
+	Code     *string      // only those that ended with this error code, or for this reason; nil: all
+	Detail   *string      // only those whose error detail has this [Fingerprint]; nil: all
 	Overlap  bool         // only claims under which a job ran while another owner worked on it too
 	After    int64        // claims whose Pos is greater: the next page
 	Limit    int          // at most so many; 0: no limit
@@ -30,8 +32,15 @@ type Attempt = attempts.Attempt
 // Read returns the claims, in the order in which they began. With an At, they are as they were then: one that
 // ended later is open, and Outcomes and Overlap select by what was known.
 func (q Attempts) Read(ctx context.Context, tx *ledger.Tx) ([]Attempt, error) {
-	return attempts.List(ctx, tx, attempts.Filter{From: q.From, To: q.To, At: q.At, Job: q.Job, Worker: q.Worker,
-		Queue: q.Queue, Outcomes: q.Outcomes, Overlap: q.Overlap, After: q.After, Limit: q.Limit, Last: q.Last})
+	f := attempts.Filter{From: q.From, To: q.To, At: q.At, Job: q.Job, Worker: q.Worker, Queue: q.Queue,
+		Outcomes: q.Outcomes, Code: q.Code, Overlap: q.Overlap, After: q.After, Limit: q.Limit, Last: q.Last}
+	if q.Detail != nil {
+		f.Keep = func(ctx context.Context, a Attempt) (bool, error) {
+			e, _, err := tx.EventAt(ctx, a.EndPos)
+			return err == nil && Fingerprint(said(e.Body, "ErrorDetail")) == *q.Detail, err
+		}
+	}
+	return attempts.List(ctx, tx, f)
 }
 
 // Outcomes are the words for how a claim ended, or that it has not.

@@ -6,10 +6,14 @@
 //
 // A [Window] is what a user asked for, and [InputError] says what is wrong with it. A [Span] is what that
 // means in a ledger. [Attempts] are claims from beginning to end, [Owner] is who held a job, [Waits] is how
-// long jobs waited, [Depth] how many were open, and [Series] both and more, step by step. [Silent] is which
-// worker processes fell silent. [Percentile] is the one rule for percentiles. Since when a job is ready says
-// [jobledger/projection/follow.Ready].
+// long jobs waited, [Depth] how many were open, and [Series] both and more, step by step. [Failures] are what
+// failed, by what they have in common, [Acts] what operators did. [Taken] and [Poison] are the jobs that were
+// taken from workers, [Backlog] those that took too long, [Silent] the worker processes that fell silent.
+// [Lanes] are who had which job when, as a picture shows it, and [Findings] what stands out in them.
+// [Between] compares the ends of a window, [QueueMarks] and [Head] are about one queue. [Percentile] is the
+// one rule for percentiles. Since when a job is ready says [jobledger/projection/follow.Ready].
 //
-// Held by TestAttemptsAsOf, TestWaitsAreOfReadyJobs, TestDepthEqualsTheFold, TestWindowRefuses and
-// TestPercentile here, and by TestAnswersOfWaits of the program.
+// Held by TestAttemptsAsOf, TestWaitsAreOfReadyJobs, TestDepthEqualsTheFold, TestWindowRefuses,
+// TestPercentile, TestQueueFacts, TestActsFoldSpreadRetries and TestLanesOfManyFailures here, and by
+// TestAnswersOfWaits and TestAnswersAreThoseOfTheExport of the program.
 package query

@@ -255,7 +255,7 @@ WHERE e.pos > ? AND e.pos <= ? AND e.kind IN ({enqueued}, {claimed}, {succeeded}
 func countActivity(ctx context.Context, tx *ledger.Tx, byName map[string]*Queue, after,
 	until int64) error {
 	var kind, n int64
-	add := func(s *Queue) { s.LastHour.add(event.Kind(kind), n) }
+	add := func(s *Queue) { s.LastHour.Count(event.Kind(kind), n) }
 	return eachQueue(ctx, tx, byName, add, []any{&kind, &n}, activity, after, until)
 }
 
@@ -271,8 +271,8 @@ func (a *Activity) Add(b Activity) {
 	a.Refused += b.Refused
 }
 
-// add adds n events of a kind that the query activity selects.
-func (a *Activity) add(kind event.Kind, n int64) {
+// Count adds n events of a kind; those of other kinds are not counted.
+func (a *Activity) Count(kind event.Kind, n int64) {
 	switch kind {
 	case event.KindEnqueued:
 		a.Enqueued += n

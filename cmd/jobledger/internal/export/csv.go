@@ -5,7 +5,6 @@ import (
 	"encoding/csv"
 	"io"
 	"strconv"
-	"strings"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/render"
@@ -42,21 +41,9 @@ func csvRow(c *follow.Claim) []string {
 		end.outcome, numberOrEmpty(end.exitCode), end.signal, end.errorCode,
 	}
 	for i := range row {
-		row[i] = Cell(row[i])
+		row[i] = render.Cell(row[i])
 	}
 	return row
-}
-
-// Cell returns text as a cell of a CSV file: without control characters, because it may reach a terminal, and
-// no formula for a spreadsheet. JSON has the exact text.
-func Cell(text string) string { return harmlessCell(render.Escape(text)) }
-
-// harmlessCell prefixes a cell that a spreadsheet would take for a formula.
-func harmlessCell(cell string) string {
-	if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
-		return "'" + cell
-	}
-	return cell
 }
 
 // ending describes how a claim ended. All fields are empty while the claim is live.

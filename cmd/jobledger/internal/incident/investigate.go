@@ -1,10 +1,8 @@
 package incident
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +13,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/audit"
+	"jobledger/projection/query"
 	"jobledger/projection/status"
 )
 
@@ -24,9 +23,8 @@ const sameEntry = time.Minute
 // investigation gathers a report.
 type investigation struct {
 	*Report
-	recent   map[string]*Entry            // the latest of each key
-	silent   map[event.Worker]*LostWorker // the latest of each process
-	failures map[string]*FailureGroup     // by code
+	recent map[string]*Entry            // the latest of each key
+	silent map[event.Worker]*LostWorker // the latest of each process
 }
 
 // Investigate gathers what happened within w, and verifies the events of w and the jobs that they concern. It
@@ -40,7 +38,6 @@ func Investigate(ctx context.Context, store *ledger.Store, w export.Window, now 
 	in := investigation{
 		Report: &Report{Ledger: store.LedgerPath(), Window: w},
 		recent: make(map[string]*Entry), silent: make(map[event.Worker]*LostWorker),
-		failures: make(map[string]*FailureGroup),
 	}
 	err := export.EachEvent(ctx, store, w, nil, func(e event.Event, queue string) error {
 		in.add(e, queue)
@@ -49,98 +46,71 @@ func Investigate(ctx context.Context, store *ledger.Store, w export.Window, now 
 	if err != nil {
 		return nil, err
 	}
-	in.finish()
-	err = store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		if in.Depth, err = readDepth(ctx, tx, w, end); err != nil {
-			return err
-		}
-		if err := in.findSilent(ctx, tx, end); err != nil {
-			return err
-		}
-		if err := in.findPaused(ctx, tx); err != nil {
-			return err
-		}
-		in.Verified, err = audit.VerifyWindow(ctx, tx, w.After, w.Until, nil)
-		return err
-	})
-	return in.Report, err
-}
-
-// findSilent adds the workers that fell silent and lost no job: killed while idle, or shortly before the end.
-func (in *investigation) findSilent(ctx context.Context, tx *ledger.Tx, end time.Time) error {
-	from, err := projection.AtTime(ctx, tx, in.Window.From)
-	if err != nil {
-		return err
-	}
-	to, err := projection.AtTime(ctx, tx, end)
-	if err != nil {
-		return err
-	}
-	lost, err := status.LostWorkers(ctx, tx, from, to)
-	for _, w := range lost {
-		if in.silent[w.Worker.Worker] == nil {
-			in.Silent = append(in.Silent, w)
-		}
-	}
-	return err
-}
-
-// findPaused adds the queues whose pause began before the window, so that no event of the window shows it.
-func (in *investigation) findPaused(ctx context.Context, tx *ledger.Tx) error {
-	before, err := projection.AtPos(ctx, tx, in.Window.After)
-	if err != nil {
-		return err
-	}
-	queues, err := projection.QueuesAsOf(ctx, tx, before)
-	for _, q := range queues {
-		if q.Paused {
-			in.Paused = append(in.Paused, q)
-		}
-	}
-	return err
-}
-
-// finish fills the fields that depend on all events.
-func (in *investigation) finish() {
 	for _, e := range in.Timeline {
 		e.Text = e.text(e.Count)
 	}
-	for _, g := range in.failures {
-		g.Jobs = len(g.jobs)
+	err = store.Read(ctx, func(tx *ledger.Tx) error { return in.ask(ctx, tx, end) })
+	return in.Report, err
+}
+
+// ask asks what is known about the window as a whole.
+func (in *investigation) ask(ctx context.Context, tx *ledger.Tx, end time.Time) (err error) {
+	var s query.Span
+	if s.From, err = projection.AtPos(ctx, tx, in.Window.After); err != nil {
+		return err
 	}
-	in.Failures = slices.SortedFunc(maps.Values(in.failures), func(a, b *FailureGroup) int {
-		return cmp.Or(cmp.Compare(b.Attempts, a.Attempts), strings.Compare(a.Code, b.Code))
+	if s.To, err = projection.AtPos(ctx, tx, in.Window.Until); err != nil {
+		return err
+	}
+	if in.Depth, err = readDepth(ctx, tx, in.Window, end); err != nil {
+		return err
+	}
+	failures, err := query.Failures{Span: s}.Read(ctx, tx)
+	if err != nil {
+		return err
+	}
+	in.Failures = failures.List
+	queues, err := projection.QueuesAsOf(ctx, tx, s.From)
+	if err != nil {
+		return err
+	}
+	in.Paused = slices.DeleteFunc(queues, func(q projection.Queue) bool { return !q.Paused })
+	silent := s // also without an event of theirs
+	if silent.From, err = projection.AtTime(ctx, tx, in.Window.From); err != nil {
+		return err
+	}
+	if silent.To, err = projection.AtTime(ctx, tx, end); err != nil {
+		return err
+	}
+	lost, err := status.LostWorkers(ctx, tx, silent.From, silent.To)
+	if err != nil {
+		return err
+	}
+	in.Silent = slices.DeleteFunc(lost, func(w status.LostWorker) bool {
+		return in.silent[w.Worker.Worker] != nil // it is among those that lost jobs
 	})
+	in.Verified, err = audit.VerifyWindow(ctx, tx, in.Window.After, in.Window.Until, nil)
+	return err
 }
 
 func (in *investigation) add(e event.Event, queue string) {
 	in.Events++
+	in.Activity.Count(e.Kind(), 1)
 	switch b := e.Body.(type) {
-	case *event.Enqueued:
-		in.Activity.Enqueued++
-	case *event.Claimed:
-		in.Activity.Claimed++
-	case *event.Succeeded:
-		in.Activity.Succeeded++
 	case *event.Failed:
-		in.Activity.Failed++
-		in.failed(e, queue, b.ErrorCode, b.ErrorDetail)
+		in.failed(e, queue, b.ErrorCode)
 		in.note(e, key(e, queue, b.ErrorCode), func(n int64) string {
 			return fmt.Sprintf("%s in %s failed: %s", render.Count(n, "attempt"), quote(queue), quote(b.ErrorCode))
 		}).Failures = true
-	case *event.Released:
-		in.Activity.Released++
 	case *event.Reclaimed:
-		in.Activity.Reclaimed++
 		in.Reclaims.add(Reclaim{e, queue, b})
 		in.lost(e, b)
-		in.failed(e, queue, b.Reason, "")
+		in.failed(e, queue, b.Reason)
 		in.note(e, key(e, e.Worker.Boot, b.Reason), func(n int64) string {
 			return fmt.Sprintf("%s taken back from %s on %s by %s: %s", render.Count(n, "job"),
 				quote(e.Worker.Name), quote(e.Worker.Host), quote(e.Actor), quote(b.Reason))
 		})
 	case *event.Refused:
-		in.Activity.Refused++
 		in.Refused.add(e)
 		in.cameBack(e)
 		in.note(e, key(e, e.Worker.Boot, b.Command), func(n int64) string {
@@ -148,7 +118,6 @@ func (in *investigation) add(e event.Event, queue string) {
 				quote(e.Actor), quote(b.Why))
 		})
 	case *event.Cancelled:
-		in.Activity.Cancelled++
 		in.operatorOnJobs(e, queue, "cancelled", b.Reason)
 	case *event.Retried:
 		in.operatorOnJobs(e, queue, "retried", b.Reason)
@@ -208,21 +177,8 @@ func (in *investigation) add(e event.Event, queue string) {
 	}
 }
 
-// failed counts an attempt that failed or was taken back.
-func (in *investigation) failed(e event.Event, queue, code, detail string) {
-	g := in.failures[code]
-	if g == nil {
-		g = &FailureGroup{Code: code, First: e.At, jobs: make(map[int64]bool)}
-		in.failures[code] = g
-	}
-	g.Attempts++
-	g.Last = e.At
-	if len(g.jobs) < maxRows {
-		g.jobs[e.N] = true
-	}
-	if detail != "" {
-		g.Detail = detail
-	}
+// failed notes an attempt after which its job was given up.
+func (in *investigation) failed(e event.Event, queue, code string) {
 	if e.To == event.FailedState {
 		in.GivenUp.add(GivenUp{e, queue, code})
 	}

@@ -201,12 +201,8 @@ func (r *Report) failures(w *markdown) {
 	w.table("code", "attempts", "jobs", "first", "last", "the last detail")
 	shown := r.Failures[:min(len(r.Failures), maxRows)]
 	for _, g := range shown {
-		jobs := strconv.Itoa(g.Jobs)
-		if g.Jobs == maxRows {
-			jobs += " or more"
-		}
-		w.row(quote(g.Code), fmt.Sprint(g.Attempts), jobs, formatTime(g.First), formatTime(g.Last),
-			quote(render.Truncate(strings.TrimSpace(g.Detail), 200)))
+		w.row(quote(g.Code), fmt.Sprint(g.Attempts), strconv.Itoa(len(g.Jobs)), formatTime(g.First),
+			formatTime(g.Last), quote(render.Truncate(strings.TrimSpace(g.Example), 200)))
 	}
 	w.rest(int64(len(r.Failures)), len(shown), "attempts.csv")
 }

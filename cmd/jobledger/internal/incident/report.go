@@ -7,6 +7,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/audit"
+	"jobledger/projection/query"
 	"jobledger/projection/status"
 )
 
@@ -37,7 +38,7 @@ type Report struct {
 	Reclaims Table[Reclaim]
 	Refused  Table[event.Event] // each with a body of type *ledger.Refused
 	GivenUp  Table[GivenUp]
-	Failures []*FailureGroup // the largest first
+	Failures []*query.FailureGroup // by code, the largest first
 	Depth    *Depth
 	Verified audit.Verified // of the events of the window and their jobs, when the report was made
 }
@@ -89,15 +90,4 @@ type Reclaim struct {
 type GivenUp struct {
 	event.Event
 	Queue, Code string
-}
-
-// FailureGroup is the failed attempts with one error code. Reclaimed attempts have their reason as the code.
-type FailureGroup struct {
-	Code        string
-	Attempts    int64
-	Jobs        int // at most maxRows
-	First, Last time.Time
-	Detail      string // of the latest attempt that has one
-
-	jobs map[int64]bool
 }

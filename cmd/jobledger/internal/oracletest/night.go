@@ -74,7 +74,9 @@ func (l *Ledger) Failures(w Window) (rows []Row) {
 		n, _ := g.workers[e.Worker].(float64)
 		g.workers[e.Worker] = n + 1
 	}
-	slices.SortStableFunc(order, func(a, b *group) int { return cmp.Compare(b.count, a.count) })
+	slices.SortStableFunc(order, func(a, b *group) int {
+		return cmp.Or(cmp.Compare(b.count, a.count), strings.Compare(a.code, b.code))
+	})
 	for _, g := range order {
 		rows = append(rows, Row{"queue": g.queue, "error_code": g.code, "detail": g.detail, "example": g.example,
 			"attempts": g.count, "jobs": float64(len(g.jobs)), "first": stamp(g.first.At), "last": stamp(g.last.At),

@@ -233,3 +233,13 @@ func MoreThan(n int, thing string) string {
 	}
 	return "there are more than " + Count(int64(n), thing)
 }
+
+// Cell returns text as a cell of a CSV file: without control characters, because it may reach a terminal, and
+// no formula for a spreadsheet. JSON has the exact text.
+func Cell(text string) string {
+	cell := Escape(text)
+	if cell != "" && strings.ContainsRune("=+-@", rune(cell[0])) {
+		return "'" + cell
+	}
+	return cell
+}

@@ -7,8 +7,8 @@ import (
 
 	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/cmd/jobledger/internal/report"
 	"jobledger/ledger"
 	"jobledger/projection/query"
 	"jobledger/projection/status"
@@ -17,7 +17,7 @@ import (
 // Report answers the questions of a bad night.
 func (p *Verbs) Report() cli.Verb {
 	about := "The first question of a bad night, and the next ones. Without NAME it lists the reports:\n"
-	for _, r := range report.All {
+	for _, r := range layout.Reports {
 		about += r.Name + ": " + r.Answers + ".\n"
 	}
 	return archived.With(p.Program, cli.Verb{
@@ -56,7 +56,7 @@ func (p *Verbs) Report() cli.Verb {
 }
 
 func reportNames() (names []string) {
-	for _, r := range report.All {
+	for _, r := range layout.Reports {
 		names = append(names, r.Name)
 	}
 	return names
@@ -67,40 +67,42 @@ func (p *Verbs) report(c *cli.Context) error {
 	if name == "" {
 		return p.printReports()
 	}
-	r, ok := report.Named(name)
+	r, ok := layout.ReportNamed(name)
 	if !ok {
 		return cli.WithHint(cli.Usagef("there is no report %q", name), "the reports are %s",
 			strings.Join(reportNames(), ", "))
 	}
-	s, err := reportWindow(c, r)
+	asked, err := reportFlags(c, r)
 	if err != nil {
 		return err
 	}
-	var rows []report.Row
+	var rows [][]any
 	err = p.Read(c.Context, func(tx *ledger.Tx) error {
 		from, to, err := p.FromTo(c)
 		if err != nil {
 			return err
 		}
-		w, err := query.Window{From: from, To: to}.Resolve(c.Context, tx, p.Now())
+		span, err := query.Window{From: from, To: to}.Resolve(c.Context, tx, p.Now())
 		if err != nil {
 			return err
 		}
-		s.After, s.Until, s.Now = w.From.Pos, w.To.Pos, p.Now()
-		if to != nil {
-			s.End = w.To.At
-		}
+		asked.Now = p.Now()
 		made, isCopy, err := status.CopyOf(c.Context, tx)
 		if err != nil {
 			return err
 		}
 		if isCopy { // the events that made it are no part of what is looked at
-			s.Now = made.At
-			if !c.IsSet("to") {
-				s.Until = min(s.Until, made.Pos)
+			asked.Now = made.At
+			if to == nil {
+				span.To.Pos = min(span.To.Pos, made.Pos)
 			}
 		}
-		rows, err = r.Rows(c.Context, tx, s)
+		if to == nil {
+			span.To.At = asked.Now
+		}
+		span.Queue, span.Worker = c.String("queue"), c.String("worker")
+		asked.Span = span
+		rows, err = r.Rows(c.Context, tx, asked)
 		return err
 	})
 	if err != nil {
@@ -108,11 +110,11 @@ func (p *Verbs) report(c *cli.Context) error {
 	}
 	switch {
 	case p.JSON:
-		err = cli.PrintJSONOf(p.Program, rows, report.RowJSON)
+		err = cli.PrintJSONOf(p.Program, rows, r.RowJSON)
 	case c.Bool("csv"):
-		err = report.WriteCSV(p.Stdout, r, rows)
+		err = r.WriteCSV(p.Stdout, rows)
 	case len(rows) > 0:
-		err = p.PrintTable(report.Table(r, rows, p.Now().Location()).Widened(c.Bool("wide")))
+		err = p.PrintTable(r.Table(rows, p.Now().Location()).Widened(c.Bool("wide")))
 	}
 	if err == nil && len(rows) == 0 {
 		err := cli.Exitf(cli.ExitNothing, "nothing to report")
@@ -125,28 +127,29 @@ func (p *Verbs) report(c *cli.Context) error {
 	return err
 }
 
-// reportWindow reads the flags of r. A flag that r does not know is an error: without effect, it would
+// reportFlags reads the flags of r. A flag that r does not know is an error: without effect, it would
 // answer another question than the one asked.
-func reportWindow(c *cli.Context, r report.Report) (s report.Window, err error) {
+func reportFlags(c *cli.Context, r layout.Report) (asked layout.Asked, err error) {
 	for flag, knows := range map[string]bool{"queue": r.ByQueue, "worker": r.ByWorker,
 		"after": r.Name == "backlog", "every": r.Name == "depth", "limit": r.Name == "longest"} {
 		if c.IsSet(flag) && !knows {
-			return s, cli.WithHint(cli.Usagef("report %s has no --%s", r.Name, flag), "%s", cli.SeeHelp("report"))
+			return asked, cli.WithHint(cli.Usagef("report %s has no --%s", r.Name, flag), "%s",
+				cli.SeeHelp("report"))
 		}
 	}
-	s = report.Window{Queue: c.String("queue"), Worker: c.String("worker"), Limit: c.Int("limit")}
-	s.Later, _ = cli.DurationValue(c, "after")
-	s.Every, _ = cli.DurationValue(c, "every")
-	if s.Every%time.Second != 0 {
-		return s, cli.Usagef("--every: %s is not in whole seconds", render.Duration(s.Every))
+	asked = layout.Asked{Limit: c.Int("limit")}
+	asked.Later, _ = cli.DurationValue(c, "after")
+	asked.Every, _ = cli.DurationValue(c, "every")
+	if asked.Every%time.Second != 0 {
+		return asked, cli.Usagef("--every: %s is not in whole seconds", render.Duration(asked.Every))
 	}
-	return s, nil
+	return asked, nil
 }
 
 // printReports lists the reports.
 func (p *Verbs) printReports() error {
 	t := &cli.Table{Columns: []cli.Column{{Title: "REPORT"}, {Title: "ANSWERS"}}}
-	for _, r := range report.All {
+	for _, r := range layout.Reports {
 		if p.JSON {
 			if err := p.PrintJSON(map[string]string{"report": r.Name, "answers": r.Answers}); err != nil {
 				return err

@@ -14,8 +14,8 @@ import (
 	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/incident"
 	"jobledger/cmd/jobledger/internal/web/door"
-	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/ledger"
+	"jobledger/projection/query"
 )
 
 // IncidentParams are the parameters of an incident.
@@ -72,10 +72,10 @@ func (a *API) incident(w http.ResponseWriter, r *http.Request) error {
 }
 
 // window is the events of the query.
-func (a *API) window(r *http.Request, query url.Values) (w export.Window, err error) {
-	var s history.Span
+func (a *API) window(r *http.Request, given url.Values) (w export.Window, err error) {
+	var s query.Lanes
 	err = a.Store.Read(r.Context(), func(tx *ledger.Tx) error {
-		s, err = a.Span(r.Context(), tx, query)
+		s, err = a.Span(r.Context(), tx, given)
 		return err
 	})
 	w = export.Window{After: s.From.Pos, Until: s.To.Pos, From: s.From.At, To: s.To.At}

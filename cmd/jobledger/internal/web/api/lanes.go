@@ -14,13 +14,14 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/door"
-	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/query"
 )
 
 const (
@@ -64,17 +65,17 @@ func (a *API) asked(ctx context.Context, tx *ledger.Tx, query url.Values) (m pro
 // it begins six hours before its end. With at it ends at that moment at the latest; one that begins later is
 // moved so that it ends there. For a caller that is for some queues, nothing of the window depends on what
 // happened in others: it does not end after the last claim, and a position is that of an event of the queue.
-func (a *API) Span(ctx context.Context, tx *ledger.Tx, query url.Values) (s history.Span, err error) {
-	if err := checkQueue(query); err != nil {
+func (a *API) Span(ctx context.Context, tx *ledger.Tx, given url.Values) (s query.Lanes, err error) {
+	if err := checkQueue(given); err != nil {
 		return s, err
 	}
-	s.Queue, s.Worker = query.Get("queue"), query.Get("worker")
-	if s.Group = cmp.Or(query.Get("group"), history.Groups[0]); !slices.Contains(history.Groups, s.Group) {
-		return s, door.BadInput("group", "group is one of "+strings.Join(history.Groups, ", "))
+	s.Queue, s.Worker = given.Get("queue"), given.Get("worker")
+	if s.Group = cmp.Or(given.Get("group"), query.Groups[0]); !slices.Contains(query.Groups, s.Group) {
+		return s, door.BadInput("group", "group is one of "+strings.Join(query.Groups, ", "))
 	}
 	if c := door.CallerOf(ctx); !c.AllQueues() {
 		s.Own = true
-		if err := a.ownPositions(ctx, tx, query); err != nil {
+		if err := a.ownPositions(ctx, tx, given); err != nil {
 			return s, err
 		}
 		defer func() {
@@ -83,15 +84,15 @@ func (a *API) Span(ctx context.Context, tx *ledger.Tx, query url.Values) (s hist
 			}
 		}()
 	}
-	if px := query.Get("px"); px != "" {
+	if px := given.Get("px"); px != "" {
 		if s.Columns, err = strconv.Atoi(px); err != nil || s.Columns < 1 || s.Columns > maxColumns {
 			return s, door.BadInput("px",
 				fmt.Sprintf("px is a number from 1 to %d", maxColumns))
 		}
 	}
-	switch at := query.Get("at"); {
-	case query.Get("to") != "":
-		s.To, err = a.Moment(ctx, tx, "to", query.Get("to"))
+	switch at := given.Get("at"); {
+	case given.Get("to") != "":
+		s.To, err = a.Moment(ctx, tx, "to", given.Get("to"))
 	case at != "":
 		s.To, err = a.Moment(ctx, tx, "at", at)
 	default:
@@ -102,21 +103,21 @@ func (a *API) Span(ctx context.Context, tx *ledger.Tx, query url.Values) (s hist
 		}
 		s.To, err = a.Moment(ctx, tx, "to", "now")
 	}
-	if err == nil && query.Get("to") == "" && query.Get("from") == "" && !s.Own {
+	if err == nil && given.Get("to") == "" && given.Get("from") == "" && !s.Own {
 		s.To, err = lastClaims(ctx, tx, s.To)
 	}
 	if err != nil {
 		return s, err
 	}
-	if from := query.Get("from"); from != "" {
+	if from := given.Get("from"); from != "" {
 		s.From, err = a.Moment(ctx, tx, "from", from)
 	} else {
 		s.From, err = projection.AtTime(ctx, tx, s.To.At.Add(-defaultSpan))
 	}
-	if at := query.Get("at"); err == nil && at != "" && query.Get("to") != "" {
+	if at := given.Get("at"); err == nil && at != "" && given.Get("to") != "" {
 		s, err = a.before(ctx, tx, s, at)
 	}
-	if at := query.Get("at"); err == nil && at != "" {
+	if at := given.Get("at"); err == nil && at != "" {
 		s.At, err = a.Moment(ctx, tx, "at", at)
 	}
 	if err == nil && (s.From.At.After(s.To.At) || s.From.At.Equal(s.To.At) && s.From.Pos >= s.To.Pos) {
@@ -152,7 +153,7 @@ func (a *API) ownPositions(ctx context.Context, tx *ledger.Tx, query url.Values)
 
 // namedPos is the position that an answer about s has. The one at the end of a window of the past would say
 // how much had happened in all queues by then.
-func namedPos(ctx context.Context, tx *ledger.Tx, s history.Span) (int64, error) {
+func namedPos(ctx context.Context, tx *ledger.Tx, s query.Lanes) (int64, error) {
 	if s.Own {
 		return tx.Tail(ctx)
 	}
@@ -160,7 +161,7 @@ func namedPos(ctx context.Context, tx *ledger.Tx, s history.Span) (int64, error)
 }
 
 // before is s, which ends at the moment at the latest.
-func (a *API) before(ctx context.Context, tx *ledger.Tx, s history.Span, at string) (history.Span, error) {
+func (a *API) before(ctx context.Context, tx *ledger.Tx, s query.Lanes, at string) (query.Lanes, error) {
 	m, err := a.Moment(ctx, tx, "at", at)
 	if err != nil || s.To.Pos <= m.Pos {
 		return s, err
@@ -188,39 +189,45 @@ func lastClaims(ctx context.Context, tx *ledger.Tx, m projection.Moment) (projec
 	return m, nil
 }
 
-// lanes sends the claims of a window by worker.
-func (a *API) lanes(w http.ResponseWriter, r *http.Request) error {
-	query, err := QueryOf(r)
+// readLanes reads the claims of a window by worker.
+func readLanes(r *http.Request, tx *ledger.Tx, s query.Lanes) (any, error) {
+	lanes, err := s.Read(r.Context(), tx)
 	if err == nil {
-		err = CheckParams(query, LaneParams)
-	}
-	if err == nil {
-		err = a.Within(r, query)
+		lanes.Pos, err = namedPos(r.Context(), tx, s)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var lanes *history.Lanes
-	err = a.Store.Read(r.Context(), func(tx *ledger.Tx) error {
-		s, err := a.Span(r.Context(), tx, query)
-		if err != nil {
-			return err
-		}
-		lanes, err = history.ReadLanes(r.Context(), tx, s)
-		if err == nil {
-			lanes.Pos, err = namedPos(r.Context(), tx, s)
-		}
-		if err == nil && s.Columns == 0 && lanes.Claims > maxClaims {
-			err = door.Refusal(http.StatusRequestEntityTooLarge, "too_large",
-				fmt.Sprintf("more than %s: give px, the width of the picture, or a shorter window",
-					render.Count(maxClaims, "claim")))
-		}
-		return err
-	})
-	if err != nil {
-		return err
+	if s.Columns == 0 && lanes.Claims > maxClaims {
+		return nil, door.Refusal(http.StatusRequestEntityTooLarge, "too_large",
+			fmt.Sprintf("more than %s: give px, the width of the picture, or a shorter window",
+				render.Count(maxClaims, "claim")))
 	}
-	return sendJSON(w, lanes.Pos, lanes)
+	out := lanesJSON{LaneChart: lanes, Before: lanes.Did.More, Acts: []actJSON{}}
+	for _, a := range lanes.Did.List {
+		at := min(max(a.At.Sub(lanes.From), 0), s.Length()).Milliseconds()
+		out.Acts = append(out.Acts, actJSON{at, a.Pos, a.Actor, a.Kind().String(), layout.ActWords(a), a.Count,
+			a.Reason})
+	}
+	return out, nil
+}
+
+// lanesJSON are lanes for programs.
+type lanesJSON struct {
+	*query.LaneChart
+	Acts   []actJSON `json:"acts"`
+	Before int       `json:"acts_before"` // how many acts came before these, at least
+}
+
+// actJSON is what an operator did.
+type actJSON struct {
+	At     int64  `json:"at"` // milliseconds after the beginning of the window
+	Pos    int64  `json:"pos"`
+	By     string `json:"by"`
+	Kind   string `json:"kind"`  // of the event
+	Words  string `json:"words"` // as in: paused mail
+	Count  int    `json:"count"` // jobs that one command did it to
+	Reason string `json:"reason"`
 }
 
 // sendJSON answers with value, which has everything up to pos.

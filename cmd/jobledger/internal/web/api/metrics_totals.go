@@ -5,16 +5,16 @@ import (
 	"maps"
 	"slices"
 
-	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/ledger/event"
+	"jobledger/projection/query"
 )
 
 // ownerCommands are the commands that may be refused.
 var ownerCommands = []string{"heartbeat", "succeed", "fail", "release", "cancel"}
 
 // outcomes are the kinds that end a claim.
-var outcomes = history.Outcomes[1:]
+var outcomes = query.LaneOutcomes[1:]
 
 // totals adds the counters of what happened since the first event. A queue that has had jobs has each of
 // them, so that an increase from nothing is seen.

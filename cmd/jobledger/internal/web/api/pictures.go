@@ -13,7 +13,6 @@ import (
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/cmd/jobledger/internal/web/door"
-	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection/query"
@@ -23,7 +22,8 @@ import (
 // pictureRoutes are the resources for pictures.
 func (a *API) pictureRoutes() []door.Route {
 	return []door.Route{
-		{Pattern: "GET " + Root + "/lanes", Needs: door.Read, Long: true, Queues: true, Handle: a.lanes},
+		{Pattern: "GET " + Root + "/lanes", Needs: door.Read, Long: true, Queues: true,
+			Handle: a.spanned(LaneParams, readLanes)},
 		{Pattern: "GET " + Root + "/moments", Needs: door.Read, Handle: a.moments},
 		{Pattern: "GET " + Root + "/series", Needs: door.Read, Long: true, Queues: true,
 			Handle: a.spanned(SeriesParams, readSeries, "metric")},
@@ -42,7 +42,7 @@ func (a *API) pictureRoutes() []door.Route {
 // spanned answers with what read returns of the window that the query names, which has only params, each once
 // but for many. Of a caller that is for some queues the window is that of one queue.
 func (a *API) spanned(params []string,
-	read func(r *http.Request, tx *ledger.Tx, s history.Span) (any, error), many ...string) (
+	read func(r *http.Request, tx *ledger.Tx, s query.Lanes) (any, error), many ...string) (
 	handle func(http.ResponseWriter, *http.Request) error) {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		query, err := QueryOf(r)
@@ -76,7 +76,7 @@ func (a *API) spanned(params []string,
 }
 
 // readSeries reads the series of s in the step that r names, and of them the metrics that it names, or all.
-func readSeries(r *http.Request, tx *ledger.Tx, s history.Span) (any, error) {
+func readSeries(r *http.Request, tx *ledger.Tx, s query.Lanes) (any, error) {
 	given := r.URL.Query()
 	for _, name := range given["metric"] {
 		if !slices.Contains(query.Metrics, name) {
@@ -84,13 +84,14 @@ func readSeries(r *http.Request, tx *ledger.Tx, s history.Span) (any, error) {
 				strings.Join(query.Metrics, ", ")))
 		}
 	}
+	step := time.Duration(0)
 	if text := given.Get("step"); text != "" {
 		var err error
-		if s.Step, err = timespec.DurationWithin(text, time.Second, maxStep, false); err != nil {
+		if step, err = timespec.DurationWithin(text, time.Second, maxStep, false); err != nil {
 			return nil, door.BadInput("step", "step: "+err.Error())
 		}
 	}
-	all, err := query.Series{Span: s.Span, Step: s.Step}.Read(r.Context(), tx)
+	all, err := query.Series{Span: s.Span, Step: step}.Read(r.Context(), tx)
 	if err != nil || !given.Has("metric") {
 		return all, err
 	}
@@ -123,7 +124,7 @@ func (a *API) depth(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return a.spanned(DepthParams, func(r *http.Request, tx *ledger.Tx, s history.Span) (any, error) {
+	return a.spanned(DepthParams, func(r *http.Request, tx *ledger.Tx, s query.Lanes) (any, error) {
 		d, err := readDepth(r.Context(), tx, s)
 		if err == nil {
 			d.Pos, err = namedPos(r.Context(), tx, s)
@@ -150,7 +151,7 @@ type depthJSON struct {
 
 // readDepth reads the depth of the queue of s, or of all, at s.Columns points as far from each other, up to
 // the end of s.
-func readDepth(ctx context.Context, tx *ledger.Tx, s history.Span) (*depthJSON, error) {
+func readDepth(ctx context.Context, tx *ledger.Tx, s query.Lanes) (*depthJSON, error) {
 	n := min(cmp.Or(s.Columns, depthPoints), maxDepthPoints)
 	out := &depthJSON{Pos: s.To.Pos, From: s.From.At, To: s.To.At, At: make([]time.Time, n),
 		Queued: make([]int64, n), Held: make([]int64, n)}
@@ -168,7 +169,7 @@ func readDepth(ctx context.Context, tx *ledger.Tx, s history.Span) (*depthJSON, 
 // diffJobs is how many jobs of each cell a diff names, unless limit says another number.
 const diffJobs = 5
 
-func readDiff(r *http.Request, tx *ledger.Tx, s history.Span) (any, error) {
+func readDiff(r *http.Request, tx *ledger.Tx, s query.Lanes) (any, error) {
 	limit, err := WholeParam(r.URL.Query(), "limit", diffJobs, 0, maxLimit)
 	if err != nil {
 		return nil, err
@@ -183,7 +184,7 @@ type failureJSON struct {
 	Code     string         `json:"error_code"`
 	Detail   string         `json:"detail"`
 	Example  string         `json:"example"`
-	Attempts int            `json:"attempts"`
+	Attempts int64          `json:"attempts"`
 	Jobs     int            `json:"jobs"`
 	First    string         `json:"first"`
 	Last     string         `json:"last"`
@@ -192,12 +193,15 @@ type failureJSON struct {
 	Versions map[string]int `json:"versions"`
 }
 
-func readFailures(r *http.Request, tx *ledger.Tx, s history.Span) (any, error) {
-	groups, err := history.Failures(r.Context(), tx, s)
+// maxGroups is how many groups of failures there are at most, the largest ones.
+const maxGroups = 1000
+
+func readFailures(r *http.Request, tx *ledger.Tx, s query.Lanes) (any, error) {
+	found, err := query.Failures{Span: s.Span, By: query.ByDetail, Limit: maxGroups}.Read(r.Context(), tx)
 	items := []failureJSON{}
-	for _, g := range groups {
-		items = append(items, failureJSON{g.Queue, g.Code, g.Detail, g.Example, g.Count, len(g.Jobs),
+	for _, g := range found.List {
+		items = append(items, failureJSON{g.Queue, g.Code, g.Detail, g.Example, g.Attempts, len(g.Jobs),
 			event.FormatTime(g.First), event.FormatTime(g.Last), g.LastPos, g.Workers, g.Versions})
 	}
-	return map[string]any{"items": items}, err
+	return map[string]any{"items": items, "more": found.More}, err
 }

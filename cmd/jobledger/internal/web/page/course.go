@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/cmd/jobledger/internal/web/chart"
-	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/ledger/event"
+	"jobledger/projection/query"
 	"jobledger/projection/status"
 )
 
@@ -31,7 +32,7 @@ type courseView struct {
 
 // codeView is a group of failures of the overview.
 type codeView struct {
-	history.CodeFailures
+	*query.FailureGroup
 	Between, Find string
 }
 
@@ -126,24 +127,21 @@ func (v *overviewView) addCourse(f view.Figures, total status.Queue, now time.Ti
 		row.OK, row.Failed, row.Clear = rate(ok), rate(failed), ""
 		v.Course = append(v.Course, row)
 	}
-	v.addActs(f.Acts, now)
+	v.Acts = newDid(f.Acts, now)
 	clock := func(t time.Time) string { return t.In(now.Location()).Format("15:04:05") }
-	v.Omitted = max(0, len(f.Codes)-maxCodes)
-	for _, c := range f.Codes[:min(len(f.Codes), maxCodes)] {
+	v.Omitted = max(0, len(f.Codes.List)-maxCodes)
+	for _, c := range f.Codes.List[:min(len(f.Codes.List), maxCodes)] {
 		v.Codes = append(v.Codes, codeView{c, clock(c.First) + "–" + clock(c.Last),
 			"/jobs?" + v.withAt(url.Values{"queue": {c.Queue}, "error": {c.Code}}).Encode()})
 	}
 }
 
-// addActs adds what operators did, the last first.
-func (v *overviewView) addActs(acts history.Acts, now time.Time) { v.Acts = newDid(acts, now) }
-
 // newDid is what operators did as pages list it at now; nil: nothing.
-func newDid(acts history.Acts, now time.Time) *didView {
+func newDid(acts query.ActList, now time.Time) *didView {
 	if len(acts.List) == 0 {
 		return nil
 	}
-	did := &didView{Rest: acts.Rest()}
+	did := &didView{Rest: layout.MoreActs(acts)}
 	for _, a := range acts.List {
 		did.List = append(did.List, newActDone(a, now))
 	}
@@ -151,7 +149,7 @@ func newDid(acts history.Acts, now time.Time) *didView {
 }
 
 // newActDone is a as pages list it at now.
-func newActDone(a history.OperatorAct, now time.Time) actDoneView {
+func newActDone(a query.Act, now time.Time) actDoneView {
 	zone := now.Location()
 	done := actDoneView{At: a.At.In(zone).Format("15:04:05"), UTC: stamp(a.At), By: a.Actor,
 		What: strings.ReplaceAll(a.Kind().String(), "_", " "),

@@ -12,10 +12,10 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
-	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/cmd/jobledger/internal/web/sqltext"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection/query"
 	"jobledger/projection/status"
 )
 
@@ -55,33 +55,36 @@ type matrixRow struct {
 	Cells []link
 }
 
+// maxActs is how many acts of operators the page has, the last ones.
+const maxActs = 50
+
 // diffPage shows what changed between two moments.
 func (p *Pages) diffPage(w http.ResponseWriter, r *http.Request) error {
 	shown, zone := diffView{}, p.Now().Location()
 	var d status.Diff
-	query, err := api.QueryOf(r)
+	given, err := api.QueryOf(r)
 	if err != nil {
 		return err
 	}
-	if err := shown.choose(query); err != nil {
+	if err := shown.choose(given); err != nil {
 		return err
 	}
 	limit := diffJobs
 	if shown.Is != "" {
 		limit = chosenMax
 	}
-	_, span, err := p.readSpan(r, "Diff", &shown.frame, func(tx *ledger.Tx, s history.Span) (err error) {
+	_, span, err := p.readSpan(r, "Diff", &shown.frame, func(tx *ledger.Tx, s query.Lanes) (err error) {
 		if d, err = status.Compare(r.Context(), tx, s.From, s.To, limit); err != nil {
 			return err
 		}
-		between, err := history.ReadBetween(r.Context(), tx, s)
+		between, err := query.Between{Span: s.Span, Acts: maxActs}.Read(r.Context(), tx)
 		shown.addBetween(between, p.Now())
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	shown.set(p, query, span)
+	shown.set(p, given, span)
 	here := url.Values{"from": {shown.From}, "to": {shown.To}}
 	shown.Events = "/events?" + here.Encode()
 	shown.API = "/api/v1/diff?" + here.Encode()
@@ -189,14 +192,14 @@ func (v *diffView) addChosen(d status.Diff) {
 }
 
 // addBetween adds the queues at both ends, and what operators did.
-func (v *diffView) addBetween(b history.Between, now time.Time) {
+func (v *diffView) addBetween(b query.QueuesBetween, now time.Time) {
 	arrow := func(from, to string) string {
 		if v.Swapped {
 			from, to = to, from
 		}
 		return from + " → " + to
 	}
-	wait := func(t history.QueueThen) string {
+	wait := func(t query.QueueThen) string {
 		if t.Claims == 0 {
 			return "-"
 		}

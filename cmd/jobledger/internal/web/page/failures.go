@@ -9,10 +9,10 @@ import (
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/query"
 )
 
 // maxFailures is how many groups of failures the page shows.
@@ -22,15 +22,16 @@ const maxFailures = 100
 type failuresView struct {
 	spanView
 	Groups   []failureView
-	Attempts int
+	Attempts int64
 	Omitted  int
 }
 
 // failureView is one group of failures.
 type failureView struct {
-	*history.FailureGroup
+	*query.FailureGroup
 	First, Last string
 	Detail      string
+	Attempts    int
 	Jobs        int
 	Workers     string
 	Versions    string
@@ -45,23 +46,24 @@ type sparkView struct{ X, Y, Height int }
 // failuresPage shows what failed within a window, by sort.
 func (p *Pages) failuresPage(w http.ResponseWriter, r *http.Request) error {
 	shown := failuresView{}
-	query, span, err := p.readSpan(r, "Failures", &shown.frame, func(tx *ledger.Tx, s history.Span) error {
-		groups, err := history.Failures(r.Context(), tx, s)
+	query, span, err := p.readSpan(r, "Failures", &shown.frame, func(tx *ledger.Tx, s query.Lanes) error {
+		found, err := query.Failures{Span: s.Span, By: query.ByDetail, Limit: maxFailures}.Read(r.Context(), tx)
 		if err != nil {
 			return err
 		}
-		versions := make(map[string]bool)
-		for _, g := range groups {
-			shown.Attempts += g.Count
-			maps.Copy(versions, asSet(g.Versions))
+		versions := make(map[string]int)
+		for _, g := range found.List {
+			maps.Copy(versions, g.Versions)
 		}
-		shown.Omitted = max(0, len(groups)-maxFailures)
-		for _, g := range groups[:min(len(groups), maxFailures)] {
+		shown.Attempts, shown.Omitted = found.Attempts, found.More
+		for _, g := range found.List {
 			jobs, err := projection.GetMany(r.Context(), tx, slices.Sorted(maps.Keys(g.Jobs)))
 			if err != nil {
 				return err
 			}
-			shown.Groups = append(shown.Groups, p.failureView(g, jobs, versions, shown.At != ""))
+			v := p.failureView(g, jobs, versions, shown.At != "")
+			v.Spark = sparkOf(g, s)
+			shown.Groups = append(shown.Groups, v)
 		}
 		return nil
 	})
@@ -82,20 +84,13 @@ func (p *Pages) failuresPage(w http.ResponseWriter, r *http.Request) error {
 	return p.render(w, "failures", shown)
 }
 
-func asSet(counts map[string]int) map[string]bool {
-	set := make(map[string]bool)
-	for name := range counts {
-		set[name] = true
-	}
-	return set
-}
-
-func (p *Pages) failureView(g *history.FailureGroup, jobs map[int64]projection.Job, versions map[string]bool,
+func (p *Pages) failureView(g *query.FailureGroup, jobs map[int64]projection.Job, versions map[string]int,
 	past bool) failureView {
 	zone := p.Now().Location()
 	v := failureView{FailureGroup: g, Detail: render.Escape(g.Example),
 		First: g.First.In(zone).Format("01-02 15:04:05"),
-		Last:  g.Last.In(zone).Format("01-02 15:04:05"), Jobs: len(g.Jobs), Workers: mostOf(g.Workers, 3)}
+		Last:  g.Last.In(zone).Format("01-02 15:04:05"), Attempts: int(g.Attempts), Jobs: len(g.Jobs),
+		Workers: mostOf(g.Workers, 3)}
 	if len(versions) > 1 && len(g.Versions) == 1 {
 		for name := range g.Versions {
 			v.Versions = "only " + render.OrNone(name)
@@ -115,13 +110,6 @@ func (p *Pages) failureView(g *history.FailureGroup, jobs map[int64]projection.J
 		}
 	}
 	v.Became = strings.Join(parts, ", ")
-	most := slices.Max(g.Steps[:])
-	for i, n := range g.Steps {
-		if n > 0 {
-			h := max(2, 20*n/most)
-			v.Spark = append(v.Spark, sparkView{X: i * 3, Y: 22 - h, Height: h})
-		}
-	}
 	q := url.Values{"error": {g.Code}}
 	if g.Queue != "" {
 		q.Set("queue", g.Queue)
@@ -131,6 +119,25 @@ func (p *Pages) failureView(g *history.FailureGroup, jobs map[int64]projection.J
 	}
 	v.Find = "/jobs?" + q.Encode()
 	return v
+}
+
+// sparkSteps is how many columns the small picture of a group has.
+const sparkSteps = 48
+
+// sparkOf is when the failures of g came within s.
+func sparkOf(g *query.FailureGroup, s query.Lanes) (columns []sparkView) {
+	var steps [sparkSteps]int
+	for _, f := range g.Each {
+		steps[max(0, min(sparkSteps-1, int(sparkSteps*f.At.Sub(s.From.At)/s.Length())))]++
+	}
+	most := slices.Max(steps[:])
+	for i, n := range steps {
+		if n > 0 {
+			h := max(2, 20*n/most)
+			columns = append(columns, sparkView{X: i * 3, Y: 22 - h, Height: h})
+		}
+	}
+	return columns
 }
 
 // mostOf names the n most frequent, with their counts.

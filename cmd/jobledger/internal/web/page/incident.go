@@ -11,7 +11,6 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/chart"
 	"jobledger/cmd/jobledger/internal/web/door"
-	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/cmd/jobledger/internal/web/sqltext"
 	"jobledger/ledger"
 	"jobledger/projection/query"
@@ -30,7 +29,7 @@ type incidentView struct {
 	Lanes    string
 	Swim     *swimView
 	Charts   []*chart.Chart
-	Findings []history.Finding
+	Findings []findingView
 }
 
 // entryView is a line of the timeline.
@@ -59,18 +58,18 @@ func markedText(text string) (parts []marked) {
 // incidentPage shows what a post-mortem needs to know about a window.
 func (p *Pages) incidentPage(w http.ResponseWriter, r *http.Request) error {
 	shown := incidentView{Bodies: door.CallerOf(r.Context()).Has(door.Bodies)}
-	query, span, err := p.readSpan(r, "Incident", &shown.frame, func(tx *ledger.Tx, s history.Span) error {
+	query, span, err := p.readSpan(r, "Incident", &shown.frame, func(tx *ledger.Tx, s query.Lanes) error {
 		s.Columns, s.Bars = swimColumns, swimBars
-		lanes, err := history.ReadLanes(r.Context(), tx, s)
+		lanes, err := s.Read(r.Context(), tx)
 		if err != nil {
 			return err
 		}
 		shown.Swim = newSwim(lanes, s, &shown.frame)
-		shown.Findings, err = lanes.Findings(r.Context(), tx, s, p.Now().Location())
+		shown.Findings, err = findingsOf(r.Context(), tx, s, lanes, p.Now().Location())
 		if err != nil || s.To.Pos == 0 {
 			return err
 		}
-		series, err := query.Series{Span: s.Span, Step: s.Step}.Read(r.Context(), tx)
+		series, err := query.Series{Span: s.Span}.Read(r.Context(), tx)
 		if err == nil {
 			shown.Charts = []*chart.Chart{depthChart(series, p.Now().Location()),
 				attemptsChart(series, p.Now().Location())}
@@ -125,14 +124,6 @@ func (p *Pages) incidentPage(w http.ResponseWriter, r *http.Request) error {
 		}
 		shown.Lost = append(shown.Lost, text)
 	}
-	if len(shown.Report.Failures) > 0 {
-		t := &render.Table{Columns: []render.Column{{Title: "CODE"}, {Title: "ATTEMPTS", Right: true},
-			{Title: "JOBS", Right: true}, {Title: "FIRST"}, {Title: "LAST"}, {Title: "DETAIL"}}}
-		for _, g := range shown.Report.Failures {
-			t.Add(g.Code, fmt.Sprint(g.Attempts), fmt.Sprint(g.Jobs), g.First.In(zone).Format("15:04:05"),
-				g.Last.In(zone).Format("15:04:05"), render.Shorten(strings.TrimRight(g.Detail, "\n")))
-		}
-		shown.Failures = t
-	}
+	shown.Failures = codesTable(shown.Report.Failures, true, zone)
 	return p.render(w, "incident", shown)
 }

@@ -27,7 +27,7 @@ type jobView struct {
 	State    string
 	Pairs    [][2]string
 	Why      []string
-	Zombies  []state.Zombie
+	Zombies  []query.Zombie
 	Bar      *bar // nil: no worker has had it
 	Attempts *render.Table
 	History  []eventView
@@ -109,7 +109,7 @@ func (p *Pages) jobPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	view.SQL = fmt.Sprintf("SELECT * FROM history WHERE job = '%s' ORDER BY pos", j.ID)
 	view.API = "/api/v1/jobs/" + string(j.ID)
-	view.Zombies = state.Zombies(j.Events)
+	view.Zombies = query.Zombies(j.Events)
 	if len(claims) > 0 {
 		view.Attempts = layout.Attempts()
 		for _, a := range claims {

@@ -11,10 +11,10 @@ import (
 
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/query"
 )
 
 // maxTable is how many claims the table below the lanes has.
@@ -23,8 +23,8 @@ const maxTable = 200
 // lanesView is what the page of lanes shows.
 type lanesView struct {
 	spanView
-	Lanes    *history.Lanes
-	Findings []history.Finding
+	Lanes    *query.LaneChart
+	Findings []findingView
 	Source   string // of the script
 	Map      string // of the whole ledger; "": there is none
 	Did      *didView
@@ -39,12 +39,12 @@ type lanesView struct {
 // lanesPage shows which worker had which jobs, as a picture; without a script, as a table.
 func (p *Pages) lanesPage(w http.ResponseWriter, r *http.Request) error {
 	shown := lanesView{}
-	query, span, err := p.readSpan(r, "Lanes", &shown.frame, func(tx *ledger.Tx, s history.Span) (err error) {
+	given, span, err := p.readSpan(r, "Lanes", &shown.frame, func(tx *ledger.Tx, s query.Lanes) (err error) {
 		s.Columns = 1200
-		if shown.Lanes, err = history.ReadLanes(r.Context(), tx, s); err != nil {
+		if shown.Lanes, err = s.Read(r.Context(), tx); err != nil {
 			return err
 		}
-		if shown.Findings, err = shown.Lanes.Findings(r.Context(), tx, s, p.Now().Location()); err != nil {
+		if shown.Findings, err = findingsOf(r.Context(), tx, s, shown.Lanes, p.Now().Location()); err != nil {
 			return err
 		}
 		shown.Map, err = mapOf(r.Context(), tx, s, shown.clock)
@@ -53,12 +53,12 @@ func (p *Pages) lanesPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	shown.set(p, query, span)
-	shown.RowGroups, shown.RowGroup = history.Groups, span.Group
+	shown.set(p, given, span)
+	shown.RowGroups, shown.RowGroup = query.Groups, span.Group
 	source := shown.withMoment(url.Values{"from": {shown.From}, "to": {shown.To}})
 	for _, name := range []string{"queue", "worker", "group"} {
-		if query.Has(name) {
-			source.Set(name, query.Get(name))
+		if given.Has(name) {
+			source.Set(name, given.Get(name))
 		}
 	}
 	shown.Source = "/api/v1/lanes?" + source.Encode()
@@ -83,14 +83,30 @@ func (p *Pages) lanesPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	words := []string{"attempts", "--from=" + shown.From, "--to=" + shown.To}
 	for _, name := range []string{"queue", "worker"} {
-		if query.Has(name) {
-			words = append(words, "--"+name+"="+query.Get(name))
+		if given.Has(name) {
+			words = append(words, "--"+name+"="+given.Get(name))
 		}
 	}
 	shown.Command, shown.API = commandOf(words), shown.Source
 	shown.SQL = fmt.Sprintf("SELECT kind, count(*) FROM history WHERE pos > %d AND pos <= %d GROUP BY kind",
 		span.From.Pos, span.To.Pos)
 	return p.render(w, "lanes", shown)
+}
+
+// findingView is something that went wrong, in a sentence.
+type findingView struct {
+	Kind, Text string
+	Pos        int64
+}
+
+// findingsOf is what stands out in lanes, with times in zone.
+func findingsOf(ctx context.Context, tx *ledger.Tx, s query.Lanes, lanes *query.LaneChart,
+	zone *time.Location) (views []findingView, err error) {
+	found, err := query.Findings{Lanes: s, Chart: lanes}.Read(ctx, tx)
+	for _, f := range found {
+		views = append(views, findingView{f.Kind, layout.FindingText(f, zone), f.Pos})
+	}
+	return views, err
 }
 
 // withMoment is a query of a script about the moment of the page, which stays the same for ever.
@@ -107,7 +123,7 @@ const mapPoints = 120
 // mapOf is where the script finds the depth of the whole ledger, from the first event that is not archived to
 // the last one, or the end of s, up to the moment of the page. An import does not count: it may be long after
 // what it brought.
-func mapOf(ctx context.Context, tx *ledger.Tx, s history.Span, until time.Time) (string, error) {
+func mapOf(ctx context.Context, tx *ledger.Tx, s query.Lanes, until time.Time) (string, error) {
 	horizon, err := projection.Horizon(ctx, tx) // what was archived is not asked for
 	if err != nil {
 		return "", err

@@ -28,7 +28,7 @@ func namesOf(f view.Figures) (n names) {
 	for _, w := range f.Workers {
 		workers = append(workers, w.Name)
 	}
-	for _, c := range f.Codes {
+	for _, c := range f.Codes.List {
 		if c.Code != "" {
 			n.Errors = append(n.Errors, c.Code)
 		}

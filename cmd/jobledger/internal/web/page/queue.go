@@ -9,11 +9,9 @@ import (
 
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/cmd/jobledger/internal/report"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/cmd/jobledger/internal/web/chart"
 	"jobledger/cmd/jobledger/internal/web/door"
-	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -52,7 +50,7 @@ func (p *Pages) queuePage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var known bool
-	read := func(tx *ledger.Tx, s history.Span) (err error) {
+	read := func(tx *ledger.Tx, s query.Lanes) (err error) {
 		s.Queue = name
 		known, err = p.readQueue(r, tx, s, &shown)
 		return err
@@ -79,7 +77,7 @@ func (p *Pages) queuePage(w http.ResponseWriter, r *http.Request) error {
 }
 
 // readQueue reads what the page shows; known is false where the queue has never had a job nor a pause.
-func (p *Pages) readQueue(r *http.Request, tx *ledger.Tx, s history.Span, shown *queueView) (known bool,
+func (p *Pages) readQueue(r *http.Request, tx *ledger.Tx, s query.Lanes, shown *queueView) (known bool,
 	err error) {
 	ctx, zone := r.Context(), p.Now().Location()
 	m, err := p.momentOf(r, url.Values{"at": {shown.At}}, tx)
@@ -123,30 +121,30 @@ func (p *Pages) readQueue(r *http.Request, tx *ledger.Tx, s history.Span, shown 
 	if err := shown.addHead(ctx, tx, p, m); err != nil {
 		return known, err
 	}
-	n, err := query.Series{Span: s.Span, Step: s.Step}.Read(ctx, tx)
+	n, err := query.Series{Span: s.Span}.Read(ctx, tx)
 	if err != nil {
 		return known, err
 	}
-	marks, err := history.QueueMarks(ctx, tx, s)
+	marks, err := query.QueueMarks{Span: s.Span}.Read(ctx, tx)
 	if err != nil {
 		return known, err
 	}
 	shown.draw(n, marks, s, zone)
-	codes, err := history.FailuresByCode(ctx, tx, s.From.Pos, s.To.Pos, shown.Name)
+	codes, err := query.Failures{Span: s.Span}.Read(ctx, tx)
 	if err != nil {
 		return known, err
 	}
-	shown.addCodes(codes, zone)
+	shown.Codes = codesTable(codes.List, false, zone)
 	waits, err := query.Waits{Span: s.Span}.Read(ctx, tx)
 	if err != nil {
 		return known, err
 	}
-	rows := make([]report.Row, len(waits))
-	for i := range waits {
-		rows[i] = report.QueueWait(waits[i])
-	}
-	if named, ok := report.Named("waits"); ok && len(rows) > 0 {
-		shown.Waits = report.Table(named, rows, zone)
+	if named, ok := layout.ReportNamed("waits"); ok && len(waits) > 0 {
+		var rows [][]any
+		for _, w := range waits {
+			rows = append(rows, layout.WaitRow(w))
+		}
+		shown.Waits = named.Table(rows, zone)
 	}
 	return known, nil
 }
@@ -174,7 +172,7 @@ func seriesOf(name string, values []float64, how chart.How) chart.Series {
 }
 
 // draw adds the charts of n, with marks.
-func (v *queueView) draw(n *query.Course, marks []history.QueueMark, s history.Span, zone *time.Location) {
+func (v *queueView) draw(n *query.Course, marks []query.QueueMark, s query.Lanes, zone *time.Location) {
 	step := stepOf(n)
 	draw := func(title, unit string, all ...chart.Series) {
 		v.Charts = append(v.Charts, chart.New(title, n.From, step, zone, unit, all...))
@@ -188,12 +186,13 @@ func (v *queueView) draw(n *query.Course, marks []history.QueueMark, s history.S
 		of("p50", chart.Known(n.RunP50, n.Ended), chart.Plain))
 	whole := float64(step) * float64(len(n.Ready)-1)
 	for i, m := range marks {
+		text := markText(m)
 		for _, c := range v.Charts {
-			c.MarkAt(float64(m.At.Sub(s.From.At))/max(whole, 1), m.Kind, m.Text)
+			c.MarkAt(float64(m.At.Sub(s.From.At))/max(whole, 1), m.Kind, text)
 		}
 		if i < maxMarks {
 			v.Happened = append(v.Happened, queueMarkView{m.Kind, m.At.In(zone).Format("15:04:05"),
-				stamp(m.At), m.Text})
+				stamp(m.At), text})
 		}
 	}
 }
@@ -201,27 +200,44 @@ func (v *queueView) draw(n *query.Course, marks []history.QueueMark, s history.S
 // maxMarks is how many of the marks of the charts the page has in words.
 const maxMarks = 30
 
-// addCodes adds what failed, by code.
-func (v *queueView) addCodes(codes []history.CodeFailures, zone *time.Location) {
+// markText is m in a sentence.
+func markText(m query.QueueMark) string {
+	switch m.Kind {
+	case "deploy":
+		return fmt.Sprintf("%s: version %s after %s", m.Worker, render.OrNone(m.After), render.OrNone(m.Before))
+	case "paused":
+		return "paused by " + m.By + ": " + render.ReasonOrNone(m.Reason)
+	case "resumed":
+		return "resumed by " + m.By
+	}
+	return m.Worker + ": its last sign of life"
+}
+
+// codesTable is what failed, by code, perhaps with the last detail; nil: nothing did.
+func codesTable(codes []*query.FailureGroup, details bool, zone *time.Location) *render.Table {
 	if len(codes) == 0 {
-		return
+		return nil
 	}
-	v.Codes = &render.Table{Columns: []render.Column{{Title: "CODE"}, {Title: "ATTEMPTS", Right: true},
+	t := &render.Table{Columns: []render.Column{{Title: "CODE"}, {Title: "ATTEMPTS", Right: true},
 		{Title: "JOBS", Right: true}, {Title: "FIRST"}, {Title: "LAST"}}}
-	for _, c := range codes {
-		v.Codes.Add(c.Code, fmt.Sprint(c.Attempts), fmt.Sprint(c.Jobs), c.First.In(zone).Format("15:04:05"),
-			c.Last.In(zone).Format("15:04:05"))
+	if details {
+		t.Columns = append(t.Columns, render.Column{Title: "DETAIL"})
 	}
+	for _, c := range codes {
+		cells := []string{c.Code, fmt.Sprint(c.Attempts), fmt.Sprint(len(c.Jobs)),
+			c.First.In(zone).Format("15:04:05"), c.Last.In(zone).Format("15:04:05"), render.Shorten(c.Example)}
+		t.Add(cells[:len(t.Columns)]...)
+	}
+	return t
 }
 
 // addHead adds why the job that is to be claimed next has not been.
 func (v *queueView) addHead(ctx context.Context, tx *ledger.Tx, p *Pages, m moment) (err error) {
-	var n int64
+	asked := projection.Now(p.Now())
 	if m.Given {
-		n, err = history.HeadAsOf(ctx, tx, v.Name, m.Moment)
-	} else {
-		n, err = history.Head(ctx, tx, v.Name, p.Now())
+		asked = m.Moment
 	}
+	n, err := query.Head{Queue: v.Name, At: asked}.Read(ctx, tx)
 	if err != nil || n == 0 {
 		return err
 	}

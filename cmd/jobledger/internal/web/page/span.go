@@ -7,9 +7,9 @@ import (
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/api"
-	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/ledger"
 	"jobledger/projection/attempts"
+	"jobledger/projection/query"
 )
 
 type attempt = attempts.Attempt
@@ -30,8 +30,8 @@ type spanView struct {
 type link struct{ Text, Href string }
 
 // readSpan reads the window that a page is about, its frame, and by read what it shows, all of one snapshot.
-func (p *Pages) readSpan(r *http.Request, title string, f *frame, read func(*ledger.Tx, history.Span) error) (
-	query url.Values, s history.Span, err error) {
+func (p *Pages) readSpan(r *http.Request, title string, f *frame, read func(*ledger.Tx, query.Lanes) error) (
+	query url.Values, s query.Lanes, err error) {
 	if query, err = api.QueryOf(r); err != nil {
 		return nil, s, err
 	}
@@ -52,7 +52,7 @@ func (p *Pages) readSpan(r *http.Request, title string, f *frame, read func(*led
 }
 
 // set sets the window, and the links to others.
-func (v *spanView) set(p *Pages, query url.Values, s history.Span) {
+func (v *spanView) set(p *Pages, query url.Values, s query.Lanes) {
 	v.Filter = query
 	v.From, v.To, v.Until = stamp(s.From.At), stamp(s.To.At), stamp(v.clock)
 	v.Window = windowText(s, p.Now().Location())
@@ -80,7 +80,7 @@ func (v *spanView) set(p *Pages, query url.Values, s history.Span) {
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999999Z") }
 
 // windowText is s for people, in zone.
-func windowText(s history.Span, zone *time.Location) string {
+func windowText(s query.Lanes, zone *time.Location) string {
 	from, to := s.From.At.In(zone), s.To.At.In(zone)
 	end := to.Format("15:04:05 MST")
 	if from.Format(time.DateOnly) != to.Format(time.DateOnly) {

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/ledger/event"
+	"jobledger/projection/query"
 )
 
 // Bounds of the lanes in a page, which are there for print and without a script.
@@ -36,7 +36,7 @@ type swimRow struct {
 	Height           int
 	Slots            []swimSlot
 
-	counts          [len(history.Outcomes)]int // of claims, by how they ended
+	counts          [len(query.LaneOutcomes)]int // of claims, by how they ended
 	claims, refused int
 	notable         bool // something went wrong in it
 }
@@ -54,7 +54,7 @@ type swimTick struct {
 }
 
 // newSwim draws l, whose claims are those of s, as pages of f show them.
-func newSwim(l *history.Lanes, s history.Span, f *frame) *swimView {
+func newSwim(l *query.LaneChart, s query.Lanes, f *frame) *swimView {
 	v := &swimView{}
 	zone := f.clock.Location()
 	for i, anchor := range []string{"start", "middle", "middle", "middle", "end"} {
@@ -79,7 +79,7 @@ func newSwim(l *history.Lanes, s history.Span, f *frame) *swimView {
 }
 
 // addShapes adds the bars and the refused writes of l to the rows.
-func (v *swimView) addShapes(l *history.Lanes) {
+func (v *swimView) addShapes(l *query.LaneChart) {
 	whole := max(float64(l.To.Sub(l.From).Milliseconds()), 1)
 	x := func(millis int64) float64 { return hundredths(100 * float64(millis) / whole) }
 	signs, leases := make(map[int]int64), make(map[int]int64)
@@ -128,7 +128,7 @@ func (r *swimRow) say() {
 			continue
 		}
 		name := "open"
-		switch k := history.Outcomes[how]; k {
+		switch k := query.LaneOutcomes[how]; k {
 		case 0:
 		case event.KindReclaimed:
 			name = "lost"

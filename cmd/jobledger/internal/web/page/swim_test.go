@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/projection"
 	"jobledger/projection/query"
 )
@@ -16,21 +15,21 @@ import (
 func TestSwimKeepsWhatWentWrong(t *testing.T) {
 	t.Parallel()
 	from := time.Date(2026, 3, 15, 0, 0, 0, 0, time.UTC)
-	l := &history.Lanes{From: from, To: from.Add(100 * time.Second)}
-	for _, k := range history.Outcomes {
+	l := &query.LaneChart{From: from, To: from.Add(100 * time.Second)}
+	for _, k := range query.LaneOutcomes {
 		l.Hows = append(l.Hows, k.String())
 	}
 	l.Hows[0] = "open"
 	for i := range swimRows + 10 {
-		l.Lanes = append(l.Lanes, history.Lane{Worker: fmt.Sprint("w", i), Slots: 1})
+		l.Lanes = append(l.Lanes, query.Lane{Worker: fmt.Sprint("w", i), Slots: 1})
 		l.Row, l.Slot, l.Start, l.End = append(l.Row, i), append(l.Slot, 0), append(l.Start, 10_000),
 			append(l.End, 40_000)
 		l.How, l.Count = append(l.How, 1), append(l.Count, 100-i)
 	}
 	lost, late := swimRows+3, swimRows+5 // of those with the fewest claims
 	l.How[lost], l.Sign, l.Lease = 4, [][2]int64{{int64(lost), 20_000}}, [][2]int64{{int64(lost), 30_000}}
-	l.Marks = []history.Mark{{Row: late, At: 60_000, Bar: late}}
-	s := history.Span{Span: query.Span{From: projection.Moment{At: from},
+	l.Marks = []query.Mark{{Row: late, At: 60_000, Bar: late}}
+	s := query.Lanes{Span: query.Span{From: projection.Moment{At: from},
 		To: projection.Moment{At: l.To, Pos: 1}}}
 	v := newSwim(l, s, &frame{clock: from})
 	if len(v.Rows) != swimRows || v.Omitted != "10 workers" {

@@ -14,7 +14,6 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/chart"
-	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/cmd/jobledger/internal/web/sqltext"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -181,8 +180,8 @@ type oneWorkerView struct {
 	spanView
 	Name        string
 	Source      string
-	Lanes       *history.Lanes
-	Findings    []history.Finding
+	Lanes       *query.LaneChart
+	Findings    []findingView
 	Held        *render.Table // of each process that fell silent: what it held
 	Attempts    *render.Table
 	Processes   *render.Table
@@ -196,12 +195,12 @@ type oneWorkerView struct {
 func (p *Pages) workerPage(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("worker")
 	shown := oneWorkerView{Name: name}
-	query, span, err := p.readSpan(r, name, &shown.frame, func(tx *ledger.Tx, s history.Span) (err error) {
+	query, span, err := p.readSpan(r, name, &shown.frame, func(tx *ledger.Tx, s query.Lanes) (err error) {
 		s.Columns, s.Worker = 1200, name
-		if shown.Lanes, err = history.ReadLanes(r.Context(), tx, s); err != nil {
+		if shown.Lanes, err = s.Read(r.Context(), tx); err != nil {
 			return err
 		}
-		if shown.Findings, err = shown.Lanes.Findings(r.Context(), tx, s, p.Now().Location()); err != nil {
+		if shown.Findings, err = findingsOf(r.Context(), tx, s, shown.Lanes, p.Now().Location()); err != nil {
 			return err
 		}
 		if err := shown.addProcesses(r.Context(), tx, s, p.Now().Location()); err != nil {
@@ -260,7 +259,7 @@ const maxProcesses = 50
 
 // addProcesses adds the processes of the worker that had not stopped before s, and the gaps between their
 // heartbeats.
-func (v *oneWorkerView) addProcesses(ctx context.Context, tx *ledger.Tx, s history.Span,
+func (v *oneWorkerView) addProcesses(ctx context.Context, tx *ledger.Tx, s query.Lanes,
 	zone *time.Location) error {
 	if s.To.Pos == 0 { // nothing had happened
 		return nil

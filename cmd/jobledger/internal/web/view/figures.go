@@ -5,11 +5,17 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/state"
-	"jobledger/cmd/jobledger/internal/web/history"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/query"
 	"jobledger/projection/status"
+)
+
+// Limits of what the overview lists.
+const (
+	actsShown = 8
+	actsBack  = 24 * time.Hour
 )
 
 // overdueSlack is how long after its end a lease counts as overdue, besides its own length; as in doctor.
@@ -24,9 +30,9 @@ type Figures struct {
 	Overdue int64 // leases
 
 	// What follows is of the overview only.
-	Paces map[string]*Pace       // by queue
-	Codes []history.CodeFailures // of the last hour
-	Acts  history.Acts
+	Paces map[string]*Pace    // by queue
+	Codes query.FailureGroups // of the last hour
+	Acts  query.ActList
 }
 
 // ReadFigures reads them as of now.
@@ -58,7 +64,7 @@ func ReadFiguresAsOf(ctx context.Context, tx *ledger.Tx, m projection.Moment) (f
 }
 
 // addCourse adds what went on up to f.Pos, at now.
-func (f *Figures) addCourse(ctx context.Context, tx *ledger.Tx, minutes *Minutes, now time.Time) error {
+func (f *Figures) addCourse(ctx context.Context, tx *ledger.Tx, minutes *Minutes, now time.Time) (err error) {
 	minutes.mu.Lock()
 	defer minutes.mu.Unlock()
 	if f.Pos == 0 {
@@ -68,13 +74,16 @@ func (f *Figures) addCourse(ctx context.Context, tx *ledger.Tx, minutes *Minutes
 		return err
 	}
 	f.Paces = minutes.paces(f.Queues, now)
-	hourAgo, err := tx.PosAt(ctx, now.Add(-time.Hour))
+	span := query.Span{To: projection.Moment{Pos: f.Pos, At: now}}
+	if span.From.Pos, err = tx.PosAt(ctx, now.Add(-time.Hour)); err != nil {
+		return err
+	}
+	f.Codes, err = query.Failures{Span: span, By: query.ByQueue}.Read(ctx, tx)
 	if err != nil {
 		return err
 	}
-	if f.Codes, err = history.FailuresByCode(ctx, tx, hourAgo, f.Pos, ""); err != nil {
-		return err
+	if span.From.Pos, err = tx.PosAt(ctx, now.Add(-actsBack)); err == nil {
+		f.Acts, err = query.Acts{Span: span, Limit: actsShown}.Read(ctx, tx)
 	}
-	f.Acts, err = operatorActs(ctx, tx, f.Pos, now)
 	return err
 }

@@ -1,21 +1,20 @@
-package history
+package query
 
 import (
 	"context"
 	"slices"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
-	"jobledger/projection/attempts"
+	"jobledger/projection"
 )
 
 // maxMarks is how many refused writes lanes show.
 const maxMarks = 500
 
 // addMarks adds the refused writes, each with what its result says.
-func (l *Lanes) addMarks(ctx context.Context, tx *ledger.Tx, s Span, rows map[rowKey]int) error {
+func (l *LaneChart) addMarks(ctx context.Context, tx *ledger.Tx, s Lanes, rows map[rowKey]int) error {
 	for e, err := range tx.Events(ctx, ledger.Filter{Kinds: []event.Kind{event.KindRefused}, After: s.From.Pos,
 		Until: s.To.Pos, Queue: s.Queue, Worker: s.Worker, Limit: maxMarks}) {
 		if err != nil {
@@ -37,7 +36,7 @@ func (l *Lanes) addMarks(ctx context.Context, tx *ledger.Tx, s Span, rows map[ro
 			events = append(events, e)
 		}
 		m.Row = l.rowOf(s.key(m.event.Worker, queue), rows)
-		for _, z := range state.Zombies(events) {
+		for _, z := range Zombies(events) {
 			if z.Pos == m.Pos {
 				m.Text, m.Twice = z.Verdict, z.Twice
 			}
@@ -58,9 +57,9 @@ type claimKey struct {
 }
 
 // readLeases reads when the leases of claims ended that were taken back within s. Their ends say it.
-func (l *Lanes) readLeases(ctx context.Context, tx *ledger.Tx, s Span) error {
+func (l *LaneChart) readLeases(ctx context.Context, tx *ledger.Tx, s Span) error {
 	l.leases = make(map[claimKey]time.Time)
-	if !slices.ContainsFunc(l.All, func(a attempts.Attempt) bool { return a.Outcome == event.KindReclaimed }) {
+	if !slices.ContainsFunc(l.All, func(a Attempt) bool { return a.Outcome == event.KindReclaimed }) {
 		return nil
 	}
 	for e, err := range tx.Events(ctx, ledger.Filter{Kinds: []event.Kind{event.KindReclaimed}, After: s.From.Pos,
@@ -76,9 +75,9 @@ func (l *Lanes) readLeases(ctx context.Context, tx *ledger.Tx, s Span) error {
 }
 
 // addPauses adds when queues were paused.
-func (l *Lanes) addPauses(ctx context.Context, tx *ledger.Tx, s Span) error {
+func (l *LaneChart) addPauses(ctx context.Context, tx *ledger.Tx, s Span) error {
 	end := s.millis(s.To.At)
-	queues, err := state.Queues(ctx, tx, &s.From, true)
+	queues, err := projection.QueuesAsOf(ctx, tx, s.From)
 	if err != nil {
 		return err
 	}
@@ -91,7 +90,9 @@ func (l *Lanes) addPauses(ctx context.Context, tx *ledger.Tx, s Span) error {
 		}
 	}
 	for _, q := range queues {
-		begin(Pause{Queue: q.Name, By: q.Actor, Reason: q.Reason})
+		if q.Paused {
+			begin(Pause{Queue: q.Name, By: q.Actor, Reason: q.Reason})
+		}
 	}
 	for e, err := range tx.Events(ctx, ledger.Filter{Kinds: []event.Kind{event.KindQueuePaused,
 		event.KindQueueResumed}, After: s.From.Pos, Until: s.To.Pos}) {

@@ -1,28 +1,26 @@
-package history
+package query
 
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
-	"jobledger/projection/attempts"
-	"jobledger/projection/query"
 )
 
 // MaxBars is how many bars [Lanes] have at most: where there are more claims, the short ones next to each
 // other are joined. Only long claims and open ones that are more than that remain.
 const MaxBars = 20_000
 
-// Span is a window of the ledger, and what to look at in it.
-type Span struct {
-	query.Span
+// Lanes asks who had which job when within a window, as a picture shows it.
+type Lanes struct {
+	Span
 	Columns int    // of the picture: claims shorter than one are joined; 0: none is
-	Bars    int    // how many lanes have at most, as far as [MaxBars] can be kept; 0: that many
+	Bars    int    // how many bars there are at most, as far as [MaxBars] can be kept; 0: that many
 	Group   string // of rows: one of [Groups]; "": the first
 
-	Step time.Duration // of series; 0: see query.Series
 	// Own is that only what the jobs of Queue say counts: nothing that their workers did elsewhere, and not
 	// when they fell silent, which other jobs say too.
 	Own bool
@@ -36,8 +34,8 @@ var Groups = []string{"host", "queue", "none"}
 type rowKey struct{ group, host, name string }
 
 // key is the row of w for jobs of a queue.
-func (s Span) key(w event.Worker, queue string) rowKey {
-	switch s.Group {
+func (q Lanes) key(w event.Worker, queue string) rowKey {
+	switch q.Group {
 	case "queue":
 		return rowKey{queue, w.Host, w.Name}
 	case "none":
@@ -59,10 +57,10 @@ func (s Span) millis(t time.Time) int64 {
 	return min(max(t.Sub(s.From.At), 0), s.Length()).Milliseconds()
 }
 
-// Lanes are the claims of a window by worker, as a picture needs them. Times are milliseconds after From.
+// LaneChart is the answer to [Lanes]: the claims of a window by worker. Times are milliseconds after From.
 // The claims are in columns, one number for each bar; a bar is one claim, or several short ones next to each
 // other that ended well, and in strips any that ended in the same way.
-type Lanes struct {
+type LaneChart struct {
 	Pos     int64      `json:"pos"` // of the last event that counts
 	From    time.Time  `json:"from"`
 	To      time.Time  `json:"to"`
@@ -76,7 +74,7 @@ type Lanes struct {
 	Slot    []int      `json:"slot"`
 	Start   []int64    `json:"start"`
 	End     []int64    `json:"end"`
-	How     []int      `json:"how"`   // index in Outcomes
+	How     []int      `json:"how"`   // index in LaneOutcomes
 	Count   []int      `json:"count"` // claims
 	Event   []int64    `json:"event"` // pos of the first one's event claimed
 	Sign    [][2]int64 `json:"sign"`  // bar, and the last sign of life of a claim that was taken back or is open
@@ -84,21 +82,19 @@ type Lanes struct {
 	Gone    [][2]int   `json:"gone"`  // bar that was taken back, and the next bar of its job
 	Marks   []Mark     `json:"marks"`
 	Pauses  []Pause    `json:"pauses"`
-	Acts    []Act      `json:"acts"`
-	Before  int        `json:"acts_before"` // how many acts came before these, at least
 	Deploys []Deploy   `json:"deploys"`
 	Hows    []string   `json:"outcomes"`
 
-	All []attempts.Attempt `json:"-"` // the claims, in the order in which they began
+	All []Attempt `json:"-"` // the claims, in the order in which they began
 
-	Did Acts `json:"-"` // what operators did, in the order of time
+	Did ActList `json:"-"` // what operators did, in the order of time
 
 	hosts  map[string]map[string]bool // all workers that lived within the window
 	leases map[claimKey]time.Time     // when the leases of claims ended that were taken back
 }
 
-// Outcomes are how claims end; the first is one that has not ended.
-var Outcomes = [...]event.Kind{0, event.KindSucceeded, event.KindFailed, event.KindReleased,
+// LaneOutcomes are how claims end; the first is one that has not ended.
+var LaneOutcomes = [...]event.Kind{0, event.KindSucceeded, event.KindFailed, event.KindReleased,
 	event.KindReclaimed, event.KindCancelled}
 
 // Lane is one worker: the processes of one name on one host.
@@ -114,9 +110,9 @@ type Lane struct {
 	Processes int        `json:"processes"`
 	Silent    [][2]int64 `json:"silent"` // from the last sign of life to when it was replaced, or to the end
 
-	ends   []int64            // of each slot
-	last   []int              // the last bar of each slot
-	strips [len(Outcomes)]int // the slot of the strip of each outcome, and 1; 0: there is none
+	ends   []int64                // of each slot
+	last   []int                  // the last bar of each slot
+	strips [len(LaneOutcomes)]int // the slot of the strip of each outcome, and 1; 0: there is none
 }
 
 // Mark is a refused write.
@@ -141,42 +137,42 @@ type Pause struct {
 	Reason string `json:"reason"`
 }
 
-// ReadLanes reads the lanes of s. It costs the claims that were live within s.
-func ReadLanes(ctx context.Context, tx *ledger.Tx, s Span) (l *Lanes, err error) {
-	l = &Lanes{Pos: s.To.Pos, From: s.From.At, To: s.To.At, Group: cmp.Or(s.Group, Groups[0]),
+// Read returns the lanes. It reads the claims that were live within the window.
+func (q Lanes) Read(ctx context.Context, tx *ledger.Tx) (l *LaneChart, err error) {
+	l = &LaneChart{Pos: q.To.Pos, From: q.From.At, To: q.To.At, Group: cmp.Or(q.Group, Groups[0]),
 		Lanes: []Lane{}, Idle: []Lane{}, Marks: []Mark{}, Pauses: []Pause{},
-		Acts: []Act{}, Deploys: []Deploy{}, Sign: [][2]int64{}, Lease: [][2]int64{}, Gone: [][2]int{}}
-	for _, k := range Outcomes {
+		Deploys: []Deploy{}, Sign: [][2]int64{}, Lease: [][2]int64{}, Gone: [][2]int{}}
+	for _, k := range LaneOutcomes {
 		l.Hows = append(l.Hows, k.String())
 	}
 	l.Hows[0] = "open"
-	if s.To.Pos == 0 { // nothing had happened
-		l.draw(s, nil, 1, false)
+	if q.To.Pos == 0 { // nothing had happened
+		l.draw(q, nil, 1, false)
 		return l, nil
 	}
-	l.All, err = query.Attempts{Span: s.Span}.Read(ctx, tx)
+	rows := make(map[rowKey]int)
+	if l.All, err = (Attempts{Span: q.Span}).Read(ctx, tx); err == nil {
+		err = l.readLeases(ctx, tx, q.Span)
+	}
+	if err == nil {
+		err = l.addWorkers(ctx, tx, q, rows)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := l.readLeases(ctx, tx, s); err != nil {
-		return nil, err
+	l.drawAtMost(q, rows, cmp.Or(q.Bars, MaxBars))
+	if err = l.addMarks(ctx, tx, q, rows); err == nil {
+		err = l.addPauses(ctx, tx, q.Span)
 	}
-	rows := make(map[rowKey]int)
-	if err := l.addWorkers(ctx, tx, s, rows); err != nil {
-		return nil, err
+	if err == nil {
+		l.Did, err = Acts{Span: q.Span, Limit: maxActs}.Read(ctx, tx)
+		slices.Reverse(l.Did.List)
 	}
-	l.drawAtMost(s, rows, cmp.Or(s.Bars, MaxBars))
-	if err := l.addMarks(ctx, tx, s, rows); err != nil {
-		return nil, err
-	}
-	if err := l.addPauses(ctx, tx, s); err != nil {
-		return nil, err
-	}
-	return l, l.addActs(ctx, tx, s)
+	return l, err
 }
 
 // rowOf is the row for k; it is added where it is not there.
-func (l *Lanes) rowOf(k rowKey, rows map[rowKey]int) int {
+func (l *LaneChart) rowOf(k rowKey, rows map[rowKey]int) int {
 	row, ok := rows[k]
 	if !ok {
 		row = len(l.Lanes)
@@ -192,7 +188,7 @@ func newLane(k rowKey) Lane {
 }
 
 // rowsOf are the lanes of w, which has one in each group.
-func (l *Lanes) rowsOf(w event.Worker) (lanes []*Lane) {
+func (l *LaneChart) rowsOf(w event.Worker) (lanes []*Lane) {
 	for _, all := range [][]Lane{l.Lanes, l.Idle} {
 		for i := range all {
 			if all[i].Worker == w.Name && all[i].Host == w.Host {
@@ -204,7 +200,7 @@ func (l *Lanes) rowsOf(w event.Worker) (lanes []*Lane) {
 }
 
 // Workers is how many workers the lanes are of.
-func (l *Lanes) Workers() int {
+func (l *LaneChart) Workers() int {
 	workers := make(map[[2]string]bool)
 	for _, lane := range l.Lanes {
 		workers[[2]string{lane.Host, lane.Worker}] = true

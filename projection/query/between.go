@@ -1,21 +1,17 @@
-package history
+package query
 
 import (
-	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
 	"jobledger/ledger"
 	"jobledger/projection"
-	"jobledger/projection/query"
 )
 
 // waitsBack is how long before a moment claims count for how long jobs waited then.
 const waitsBack = time.Hour
-
-// maxBetweenActs is how many acts of operators [Between] has at most, the last ones.
-const maxBetweenActs = 50
 
 // QueueThen is what a queue was like at a moment.
 type QueueThen struct {
@@ -30,39 +26,37 @@ type QueueBetween struct {
 	From, To QueueThen
 }
 
-// Between is how queues were at both ends of a window, and what operators did within it, the newest first.
+// Between asks how the queues were at both ends of a window, and what operators did within it.
 type Between struct {
-	Queues []QueueBetween // by name: those with jobs that had not ended, or with claims, at one of the ends
-	Acts   Acts
+	Span
+	Acts int // at most so many acts, the last ones
 }
 
-// ReadBetween reads it. It costs the jobs that had not ended at both ends, and the events of the hour before
-// each, however long the window is.
-func ReadBetween(ctx context.Context, tx *ledger.Tx, s Span) (b Between, err error) {
+// QueuesBetween is the answer to [Between].
+type QueuesBetween struct {
+	Queues []QueueBetween // by name: those with jobs that had not ended, or with claims, at one of the ends
+	Acts   ActList
+}
+
+// Read returns it. It reads the jobs that had not ended at both ends, and the events of the hour before each,
+// however long the window is.
+func (q Between) Read(ctx context.Context, tx *ledger.Tx) (b QueuesBetween, err error) {
 	queues := make(map[string]*QueueBetween)
-	for _, end := range []struct {
-		at   projection.Moment
-		then func(*QueueBetween) *QueueThen
-	}{{s.From, func(q *QueueBetween) *QueueThen { return &q.From }},
-		{s.To, func(q *QueueBetween) *QueueThen { return &q.To }}} {
-		err := readThen(ctx, tx, end.at, func(queue string) *QueueThen {
+	for i, at := range []projection.Moment{q.From, q.To} {
+		err := readThen(ctx, tx, at, func(queue string) *QueueThen {
 			if queues[queue] == nil {
 				queues[queue] = &QueueBetween{Queue: queue}
 			}
-			return end.then(queues[queue])
+			return []*QueueThen{&queues[queue].From, &queues[queue].To}[i]
 		})
 		if err != nil {
 			return b, err
 		}
 	}
-	for _, q := range queues {
-		b.Queues = append(b.Queues, *q)
+	for _, name := range slices.Sorted(maps.Keys(queues)) {
+		b.Queues = append(b.Queues, *queues[name])
 	}
-	slices.SortFunc(b.Queues, func(a, b QueueBetween) int { return cmp.Compare(a.Queue, b.Queue) })
-	if s.To.Pos > s.From.Pos {
-		f := ledger.Filter{After: s.From.Pos, Until: s.To.Pos}
-		b.Acts, err = OperatorActs(ctx, tx, f, maxBetweenActs)
-	}
+	b.Acts, err = Acts{Span: Span{From: q.From, To: q.To}, Limit: q.Acts}.Read(ctx, tx)
 	return b, err
 }
 
@@ -72,8 +66,8 @@ func readThen(ctx context.Context, tx *ledger.Tx, m projection.Moment,
 	if m.Pos == 0 {
 		return nil
 	}
-	moment := query.Span{From: m, To: m}
-	depth, err := query.Depth{Span: moment, Moments: []time.Time{m.At}}.Read(ctx, tx)
+	moment := Span{From: m, To: m}
+	depth, err := Depth{Span: moment, Moments: []time.Time{m.At}}.Read(ctx, tx)
 	if err != nil {
 		return err
 	}
@@ -86,7 +80,7 @@ func readThen(ctx context.Context, tx *ledger.Tx, m projection.Moment,
 		return err
 	}
 	moment.From.Pos = min(since, m.Pos)
-	waits, err := query.Waits{Span: moment}.Read(ctx, tx)
+	waits, err := Waits{Span: moment}.Read(ctx, tx)
 	for _, w := range waits {
 		then := of(w.Queue)
 		then.Claims, then.WaitP99 = int(w.Claims), w.P99

@@ -1,4 +1,4 @@
-package history
+package query
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 )
 
 // addWorkers adds the rows: of workers that had claims or that fell silent.
-func (l *Lanes) addWorkers(ctx context.Context, tx *ledger.Tx, s Span, rows map[rowKey]int) error {
+func (l *LaneChart) addWorkers(ctx context.Context, tx *ledger.Tx, s Lanes, rows map[rowKey]int) error {
 	processes := make(map[rowKey]map[string]bool) // their boots
 	seen := make(map[string]bool)
 	note := func(k rowKey, boot string) {
@@ -74,7 +74,7 @@ func (l *Lanes) addWorkers(ctx context.Context, tx *ledger.Tx, s Span, rows map[
 
 // addIdle adds the workers that lived within s and have no row, by name. Where only the jobs of one queue
 // count, there are none: they say nothing of such workers.
-func (l *Lanes) addIdle(ctx context.Context, tx *ledger.Tx, s Span) error {
+func (l *LaneChart) addIdle(ctx context.Context, tx *ledger.Tx, s Lanes) error {
 	if s.Own {
 		return nil
 	}

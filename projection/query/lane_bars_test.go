@@ -1,30 +1,58 @@
-package history
+package query
 
 import (
+	"bytes"
 	"maps"
 	"math"
+	"os"
+	"path/filepath"
 	"testing"
 
-	"jobledger/cmd/jobledger/internal/nighttest"
+	"jobledger/commands/commandstest"
+	"jobledger/commands/load"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
-	"jobledger/projection/attempts"
+	"jobledger/projection/internal/historytest"
 )
+
+// night is a ledger with the bad night.
+func night(t *testing.T) *ledger.Store {
+	t.Helper()
+	file, err := os.ReadFile(filepath.Join(historytest.Dir(t), "bad-night.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := commandstest.New(t)
+	_, err = load.Import(t.Context(), s.Service, "cli:test", "bad-night.jsonl",
+		func(yield func(event.Line, error) bool) {
+			for text := range bytes.Lines(file) {
+				var line event.Line
+				if err := line.UnmarshalJSON(bytes.TrimSpace(text)); !yield(line, err) {
+					return
+				}
+			}
+		}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Store
+}
 
 // Lanes have at most so many bars also where more claims than that failed or were lost, and their bars have
 // all claims, by outcome.
 func TestLanesOfManyFailures(t *testing.T) {
-	s := nighttest.Import(t)
-	var all []attempts.Attempt
-	var span Span
-	err := s.Store.Read(t.Context(), func(tx *ledger.Tx) (err error) {
+	s := night(t)
+	var all []Attempt
+	var span Lanes
+	err := s.Read(t.Context(), func(tx *ledger.Tx) (err error) {
 		if span.From, err = projection.AtPos(t.Context(), tx, 1); err != nil {
 			return err
 		}
 		if span.To, err = projection.AtPos(t.Context(), tx, math.MaxInt64); err != nil {
 			return err
 		}
-		all, err = attempts.List(t.Context(), tx, attempts.Filter{From: span.From, To: span.To})
+		all, err = Attempts{Span: span.Span}.Read(t.Context(), tx)
 		return err
 	})
 	if err != nil {
@@ -40,15 +68,15 @@ func TestLanesOfManyFailures(t *testing.T) {
 	for _, columns := range []int{1, 250, 1200, 8192} {
 		for _, most := range []int{2000, badly + 100, badly, badly - 1, badly / 2, 120} {
 			span.Columns = columns
-			l := Lanes{All: all}
+			l := LaneChart{All: all}
 			l.drawAtMost(span, make(map[rowKey]int), most)
 			if len(l.Row) > most {
 				t.Errorf("%d columns: %d bars of %d claims, at most %d are wanted", columns, len(l.Row), len(all), most)
 			}
 			got := make(map[string]int)
 			for i, how := range l.How {
-				got[Outcomes[how].String()] += l.Count[i]
-				if l.Strips && l.Count[i] > 1 && !endedWell(Outcomes[how]) {
+				got[LaneOutcomes[how].String()] += l.Count[i]
+				if l.Strips && l.Count[i] > 1 && !endedWell(LaneOutcomes[how]) {
 					joined += l.Count[i]
 				}
 			}

@@ -1,4 +1,4 @@
-package history
+package query_test
 
 import (
 	"testing"
@@ -81,11 +81,11 @@ func wantMoments(t *testing.T, s *commandstest.Scenario, how string) {
 					t.Errorf("%s: series of %s as of %d: %d and %d, want %d and %d", how, queue, e.Pos, series.Queued[0],
 						series.Held[0], queued, held)
 				}
-				between, err := ReadBetween(ctx, tx, Span{Span: query.Span{From: m, To: m}})
+				between, err := query.Between{Span: query.Span{From: m, To: m}}.Read(ctx, tx)
 				if err != nil {
 					return err
 				}
-				then := QueueBetween{}
+				then := query.QueueBetween{}
 				for _, q := range between.Queues {
 					if q.Queue == queue {
 						then = q
@@ -95,7 +95,7 @@ func wantMoments(t *testing.T, s *commandstest.Scenario, how string) {
 					t.Errorf("%s: between of %s as of %d: %d and %d, want %d and %d", how, queue, e.Pos, then.To.Queued,
 						then.To.Held, queued, held)
 				}
-				if n, err := HeadAsOf(ctx, tx, queue, m); err != nil || n != head.N {
+				if n, err := (query.Head{Queue: queue, At: m}).Read(ctx, tx); err != nil || n != head.N {
 					t.Errorf("%s: the head of %s as of %d is %d, %v, want %d", how, queue, e.Pos, n, err, head.N)
 				}
 			}

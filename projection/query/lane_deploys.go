@@ -1,4 +1,4 @@
-package history
+package query
 
 import (
 	"cmp"
@@ -16,17 +16,6 @@ const maxActs = 200
 // deployGap is how long after one change of a version another one of the same versions belongs to it.
 const deployGap = 10 * time.Minute
 
-// Act is what an operator did.
-type Act struct {
-	At     int64  `json:"at"`
-	Pos    int64  `json:"pos"`
-	By     string `json:"by"`
-	Kind   string `json:"kind"`  // of the event
-	Words  string `json:"words"` // as in: paused mail
-	Count  int    `json:"count"` // jobs that one command did it to
-	Reason string `json:"reason"`
-}
-
 // Deploy is a new version: workers that ran one started again with another.
 type Deploy struct {
 	At      int64    `json:"at"`    // of the first of them
@@ -36,23 +25,9 @@ type Deploy struct {
 	Workers []string `json:"workers"`
 }
 
-// addActs adds what operators did to the queue of s, or to all.
-func (l *Lanes) addActs(ctx context.Context, tx *ledger.Tx, s Span) error {
-	f := ledger.Filter{After: s.From.Pos, Until: s.To.Pos, Queue: s.Queue}
-	acts, err := OperatorActs(ctx, tx, f, maxActs)
-	slices.Reverse(acts.List)
-	l.Did, l.Before = acts, acts.More
-	for _, a := range acts.List {
-		reason, _ := reasonOf(a.Event)
-		l.Acts = append(l.Acts, Act{At: s.millis(a.At), Pos: a.Pos, By: a.Actor, Kind: a.Kind().String(),
-			Words: a.Words(), Count: a.Count, Reason: reason})
-	}
-	return err
-}
-
 // addStarts adds to the rows when their processes started, and with which versions. The version of a row from
 // before the window is that of its first claim. seen are the boots of processes of the window.
-func (l *Lanes) addStarts(ctx context.Context, tx *ledger.Tx, s Span, seen map[string]bool) error {
+func (l *LaneChart) addStarts(ctx context.Context, tx *ledger.Tx, s Lanes, seen map[string]bool) error {
 	var starts []event.Event
 	within := make(map[string]bool) // boots
 	for e, err := range tx.Events(ctx, ledger.Filter{Kinds: []event.Kind{event.KindWorkerStarted},
@@ -91,7 +66,7 @@ func (l *Lanes) addStarts(ctx context.Context, tx *ledger.Tx, s Span, seen map[s
 }
 
 // addDeploy adds d, or what it adds to another one.
-func (l *Lanes) addDeploy(d Deploy) {
+func (l *LaneChart) addDeploy(d Deploy) {
 	for i := range l.Deploys {
 		if o := &l.Deploys[i]; o.From == d.From && o.To == d.To && d.At-o.Until <= deployGap.Milliseconds() {
 			o.Until = max(o.Until, d.At)

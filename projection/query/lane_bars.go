@@ -1,4 +1,4 @@
-package history
+package query
 
 import (
 	"math"
@@ -14,7 +14,7 @@ const coarsest = 16
 
 // drawAtMost makes the bars, at most so many where that can be: it joins what is shorter than one column,
 // then than two, and so on. Where too many claims ended badly, these are joined too, in strips.
-func (l *Lanes) drawAtMost(s Span, rows map[rowKey]int, most int) {
+func (l *LaneChart) drawAtMost(s Lanes, rows map[rowKey]int, most int) {
 	if s.Columns == 0 {
 		l.draw(s, rows, 1, false)
 		return
@@ -44,7 +44,7 @@ func endedWell(how event.Kind) bool { return how == event.KindSucceeded || how =
 
 // draw makes the bars. Claims that ended well, shorter than so many columns and no further apart, are joined;
 // in strips, those that ended in the same way.
-func (l *Lanes) draw(s Span, rows map[rowKey]int, columns int64, strips bool) {
+func (l *LaneChart) draw(s Lanes, rows map[rowKey]int, columns int64, strips bool) {
 	short := int64(-1)
 	if s.Columns > 0 {
 		short = columns * s.Length().Milliseconds() / int64(s.Columns)
@@ -54,7 +54,7 @@ func (l *Lanes) draw(s Span, rows map[rowKey]int, columns int64, strips bool) {
 	l.Sign, l.Lease, l.Gone, l.Claims, l.Joined = l.Sign[:0], l.Lease[:0], l.Gone[:0], 0, 0
 	for i := range l.Lanes {
 		lane := &l.Lanes[i]
-		lane.ends, lane.last, lane.Claims, lane.Slots, lane.strips = nil, nil, 0, 0, [len(Outcomes)]int{}
+		lane.ends, lane.last, lane.Claims, lane.Slots, lane.strips = nil, nil, 0, 0, [len(LaneOutcomes)]int{}
 	}
 	gone := make(map[int64]int) // the job's number, and the bar from which it was taken back
 	for i := range l.All {
@@ -70,7 +70,7 @@ func (l *Lanes) draw(s Span, rows map[rowKey]int, columns int64, strips bool) {
 		if a.Outcome != 0 {
 			end = s.millis(a.EndedAt)
 		}
-		b := bar{row: row, start: start, end: end, how: slices.Index(Outcomes[:], a.Outcome)}
+		b := bar{row: row, start: start, end: end, how: slices.Index(LaneOutcomes[:], a.Outcome)}
 		from, taken := gone[a.N]
 		inStrip := strips && a.Outcome != 0 && end-start < short
 		if inStrip {
@@ -124,11 +124,11 @@ func (l *Lanes) draw(s Span, rows map[rowKey]int, columns int64, strips bool) {
 type bar struct {
 	row, slot  int
 	start, end int64
-	how        int // index in Outcomes
+	how        int // index in LaneOutcomes
 }
 
 // add adds b, whose claim began at pos, and returns its index.
-func (l *Lanes) add(b bar, pos int64) int {
+func (l *LaneChart) add(b bar, pos int64) int {
 	l.Row, l.Slot = append(l.Row, b.row), append(l.Slot, b.slot)
 	l.Start, l.End = append(l.Start, b.start), append(l.End, b.end)
 	l.How, l.Count, l.Event = append(l.How, b.how), append(l.Count, 1), append(l.Event, pos)

@@ -1,0 +1,155 @@
+package query
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"time"
+
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+)
+
+// operatorKinds are what operators do. Jobs are cancelled and retried because of other jobs too.
+var operatorKinds = event.KindsThat(event.Kind.OfOperator)
+
+// How many events of operators are looked at, the last ones, and how many are read at a time.
+const (
+	maxActEvents = 20_000
+	actPage      = 1000
+)
+
+// Acts asks what operators did within a window: to the queue of the span and its jobs, or to all.
+type Acts struct {
+	Span
+	Limit int // at most so many, the last ones
+}
+
+// Act is what an operator did: one event, or several of one kind by one actor for one reason within a minute
+// of each other, such as the jobs of one command. A command that retries jobs and spreads them is one act.
+type Act struct {
+	event.Event // the last of them
+	Reason      string
+	Count       int
+	Begin       time.Time     // of the first of them
+	Spread      time.Duration // of jobs that were retried: from when the first one may run to the last
+
+	jobs        map[int64]int64 // of rescheduled: when they are to run, in microseconds, by number
+	early, late int64           // of retried: when those that were spread are to run
+}
+
+// ActList is the answer to [Acts].
+type ActList struct {
+	List  []Act // the newest first
+	More  int   // so many came before
+	Older bool  // and others that were not looked at
+}
+
+// actKey is what the events of one act have in common.
+type actKey struct {
+	kind          event.Kind
+	actor, reason string
+}
+
+// Read returns the acts. It reads the last events of operators, up to 20,000.
+func (q Acts) Read(ctx context.Context, tx *ledger.Tx) (acts ActList, err error) {
+	if q.To.Pos <= q.From.Pos {
+		return acts, nil
+	}
+	var all []*Act
+	recent := make(map[actKey]*Act)
+	f := ledger.Filter{After: q.From.Pos, Until: q.To.Pos, Queue: q.Queue, Kinds: operatorKinds, Last: true,
+		Limit: actPage}
+	for read := 0; ; read += actPage {
+		if acts.Older = read >= maxActEvents; acts.Older {
+			break
+		}
+		var page []event.Event
+		for e, err := range tx.Events(ctx, f) {
+			if err != nil {
+				return acts, err
+			}
+			page = append(page, e)
+		}
+		for _, e := range slices.Backward(page) {
+			if act := addAct(recent, e); act != nil {
+				all = append(all, act)
+			}
+		}
+		if len(page) < actPage {
+			break
+		}
+		f.Until = page[0].Pos - 1
+	}
+	for _, act := range all {
+		switch {
+		case act.Count == 0: // its events belong to retries
+		case len(acts.List) < q.Limit:
+			act.Spread = time.Duration(act.late-act.early) * time.Microsecond
+			acts.List = append(acts.List, *act)
+		default:
+			acts.More++
+		}
+	}
+	return acts, nil
+}
+
+// addAct adds e to the act that it belongs to, or returns a new one. The events come from the last to the
+// first, so that of a job that is retried and spread, rescheduled comes first.
+func addAct(recent map[actKey]*Act, e event.Event) (added *Act) {
+	if said(e.Body, "Because") != "" { // another job did it
+		return nil
+	}
+	key := actKey{e.Kind(), e.Actor, said(e.Body, "Reason")}
+	act := recent[key]
+	if act == nil || e.N == 0 || act.Begin.Sub(e.At) >= time.Minute {
+		act = &Act{Event: e, Reason: key.reason, jobs: make(map[int64]int64)}
+		recent[key], added = act, act
+	}
+	act.Count, act.Begin = act.Count+1, e.At
+	switch b := e.Body.(type) {
+	case *event.Rescheduled:
+		act.jobs[e.N] = event.Micros(b.RunAt)
+	case *event.Retried:
+		key.kind = event.KindRescheduled
+		later := recent[key]
+		if later == nil || later.Begin.Sub(e.At) >= time.Minute {
+			break
+		}
+		if at, spread := later.jobs[e.N]; spread {
+			delete(later.jobs, e.N)
+			later.Count--
+			act.late = max(act.late, at)
+			if act.early == 0 || at < act.early {
+				act.early = at
+			}
+		}
+	}
+	return added
+}
+
+// About is the queue or the schedule that something was done to; "": a job, or the ledger.
+func (a *Act) About() string {
+	if a.N != 0 {
+		return ""
+	}
+	if queue := said(a.Body, "Queue"); queue != "" {
+		return queue
+	}
+	return said(a.Body, "Name")
+}
+
+// said returns the text that a body has in a field; "" if it has no such field.
+func said(body event.Body, field string) string {
+	v := reflect.ValueOf(body)
+	if v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	if v.Kind() != reflect.Struct {
+		return ""
+	}
+	if text := v.FieldByName(field); text.Kind() == reflect.String {
+		return text.String()
+	}
+	return ""
+}
