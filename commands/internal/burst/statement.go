@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -35,15 +34,13 @@ var parameters = []string{
 // statement ends jobs and claims others. Everything that it decides stands in checked: it is undone unless
 // that is one. To set up its parts takes the server longer than the rows of a few jobs, so there are few,
 // and none that is not used.
-var statement = sync.OnceValue(func() string { return compose("", "") })
+var statement = compose("", "")
 
 // statementWithResults is the statement where an end has a result.
-var statementWithResults = sync.OnceValue(func() string {
-	return compose(", ?endResults::bytea[]", `
+var statementWithResults = compose(", ?endResults::bytea[]", `
 stored AS (
     INSERT INTO bodies (pos, salt, body)
     SELECT m.pos, NULL, m.result FROM moves m WHERE m.result IS NOT NULL),`)
-})
 
 // moves are the jobs that end, and those that are claimed, which have a new token. The columns of a job that
 // is queued and plain, and are not named in moved, are null already.
@@ -105,7 +102,7 @@ checked AS MATERIALIZED (
     SELECT 1 / coalesce(h.now >= h.at AND h.pos >= ?covers::int8 AND h.pos - ?covers::int8 <= {most}
         AND s.known IS NOT FALSE AND k.plain AND k.size <= 16000
         AND (SELECT count(*) FROM moved) = cardinality(?endJobs::int8[]) + k.n
-        AND NOT EXISTS (SELECT FROM deps) AND {mayWrite}, false)::int::int8 AS ok,
+        AND NOT EXISTS (SELECT FROM deps) AND ?mayWrite, false)::int::int8 AS ok,
         h.pos, h.now, s.n > 0 AS others,
         set_config('jobledger.taken', coalesce(k.jobs::text, '{}'), false)
     FROM since s CROSS JOIN (
@@ -130,8 +127,9 @@ func compose(results, stored string) string {
 	}
 	replace = append(replace, "{most}", strconv.Itoa(claims.MaxMissedEvents), "{tagsOnly}", tagsOnly,
 		"{columns}", projection.QueuedColumns,
-		"{taken}", strings.ReplaceAll(projection.QueuedColumns, "j.", "t."), "{mayWrite}", ledger.MayWrite)
-	return event.SQL(strings.NewReplacer(replace...).Replace(parts))
+		"{taken}", strings.ReplaceAll(projection.QueuedColumns, "j.", "t."))
+	numbered := event.SQL(strings.NewReplacer(replace...).Replace(parts))
+	return strings.Replace(numbered, "?mayWrite", ledger.MayWrite, 1)
 }
 
 // checkedColumns is how many columns of the statement's rows come after those of the job.
