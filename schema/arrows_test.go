@@ -54,20 +54,19 @@ var stages = [][]string{
 	{"commands/worker", "commands/remote", "commands/outbox", "commands/archive", "commands/commandstest"},
 	{"commands/jobledgertest", "commands/workerotel"},
 	{"cmd/jobledger/internal/seen"},
-	{"cmd/jobledger/internal/render", "cmd/jobledger/internal/paging", "cmd/jobledger/internal/await",
-		"cmd/jobledger/internal/bulk"},
-	{"cmd/jobledger/internal/timespec", "cmd/jobledger/internal/evidence"},
-	{"cmd/jobledger/internal/witness"},
-	{"cmd/jobledger/internal/cli", "cmd/jobledger/internal/state", "cmd/jobledger/internal/logcheck"},
-	{"cmd/jobledger/internal/jobref"},
+	{"cmd/jobledger/internal/fault", "cmd/jobledger/internal/render", "cmd/jobledger/internal/paging",
+		"cmd/jobledger/internal/await", "cmd/jobledger/internal/bulk"},
+	{"cmd/jobledger/internal/timespec", "cmd/jobledger/internal/evidence",
+		"cmd/jobledger/internal/logcheck", "cmd/jobledger/internal/jobref"},
+	{"cmd/jobledger/internal/witness", "cmd/jobledger/internal/logfile", "cmd/jobledger/internal/jobfilter"},
+	{"cmd/jobledger/internal/cli", "cmd/jobledger/internal/state"},
 	{"cmd/jobledger/internal/archived", "cmd/jobledger/internal/layout",
-		"cmd/jobledger/internal/logfile",
-		"cmd/jobledger/internal/jobcmd"},
+		"cmd/jobledger/internal/jobcmd", "cmd/jobledger/internal/historytext",
+		"cmd/jobledger/internal/export"},
 	{"cmd/jobledger/internal/jobverb"},
 	{"cmd/jobledger/internal/bench", "cmd/jobledger/internal/demo", "cmd/jobledger/internal/doctor",
-		"cmd/jobledger/internal/export", "cmd/jobledger/internal/files", "cmd/jobledger/internal/joblines"},
-	{"cmd/jobledger/internal/incident", "cmd/jobledger/internal/jobfilter",
-		"cmd/jobledger/internal/historytext", "cmd/jobledger/internal/nighttest"},
+		"cmd/jobledger/internal/files", "cmd/jobledger/internal/joblines"},
+	{"cmd/jobledger/internal/incident", "cmd/jobledger/internal/nighttest"},
 	{"cmd/jobledger/internal/web/access", "cmd/jobledger/internal/web/chart",
 		"cmd/jobledger/internal/web/hook", "cmd/jobledger/internal/web/sqltext"},
 	{"cmd/jobledger/internal/web/view"},
@@ -161,4 +160,42 @@ func stageOf(dir string) (name string, stage int) {
 		}
 	}
 	return "", -1
+}
+
+// The server asks the same questions as the command line, and neither its parser nor its verbs.
+func TestServerImportsNoCommandLine(t *testing.T) {
+	path := modulePath(t)
+	const in = "cmd/jobledger/internal/"
+	seen := make(map[string]bool)
+	var visit func(dir, from string)
+	visit = func(dir, from string) {
+		if strings.HasPrefix(dir, in+"cli") || strings.HasPrefix(dir, in+"verbs") {
+			t.Errorf("%s imports %s", from, dir)
+			return
+		}
+		if seen[dir] {
+			return
+		}
+		seen[dir] = true
+		files, err := filepath.Glob(filepath.Join("..", dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, spec := range parsed.Imports {
+				name := strings.Trim(spec.Path.Value, `"`)
+				if to, own := strings.CutPrefix(name, path+"/"); own && !strings.HasSuffix(file, "_test.go") {
+					visit(to, dir)
+				}
+			}
+		}
+	}
+	visit(in+"web", "the test")
+	if len(seen) < 30 {
+		t.Errorf("only %d packages were seen", len(seen))
+	}
 }

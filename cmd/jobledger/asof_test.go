@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/jobfilter"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/commands"
@@ -148,7 +149,7 @@ func (s *scenario) copyTo(path string) {
 }
 
 func ledgerFailed(err error) bool {
-	code, _, _ := cli.Explain(err)
+	code, _, _ := fault.Explain(err)
 	return code == cli.ExitUnexpected || code == cli.ExitBusy || code == cli.ExitUsage
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
@@ -223,7 +224,7 @@ func FuzzReading(f *testing.F) {
 		}
 		s.T = t
 		code, stdout, stderr := s.run(max(0, width%300), typed...)
-		if !slices.ContainsFunc(cli.ExitMeanings, func(m cli.ExitMeaning) bool { return m.Code == code }) ||
+		if !slices.ContainsFunc(fault.ExitMeanings, func(m fault.ExitMeaning) bool { return m.Code == code }) ||
 			code == cli.ExitUnexpected {
 			t.Fatalf("%q: exit code %d: %s", typed, code, stderr)
 		}

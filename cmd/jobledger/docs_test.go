@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/ledger/event"
 	"jobledger/projection/audit"
 )
@@ -236,7 +237,7 @@ func TestDocsListEveryCommandAndExitCode(t *testing.T) {
 	}
 	_, table, _ := strings.Cut(page, "\n## Exit codes\n")
 	table, _, _ = strings.Cut(table, "\n## ")
-	for _, m := range cli.ExitMeanings {
+	for _, m := range fault.ExitMeanings {
 		if !regexp.MustCompile(fmt.Sprintf(`(?m)^\| ([0-9, ]+, )?%d[ ,]`, m.Code)).MatchString(table) {
 			t.Errorf("docs/commands.md does not list exit code %d", m.Code)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/logfile"
 	"jobledger/commands"
 	"jobledger/commands/worker/attemptlog"
 )
@@ -16,7 +17,7 @@ func TestLogsEscapedOnTerminalOnly(t *testing.T) {
 	s.enqueue(commands.Enqueue{Queue: "mail"})
 	j := s.claim("w1", "mail")
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	folder, err := cli.LogFolder(s.Store.Path())
+	folder, err := logfile.Folder(s.Store.Path())
 	if err != nil {
 		t.Fatal(err)
 	}

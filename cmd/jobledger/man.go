@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 )
 
 // manVerb prints the manual page. cli writes most of it from the commands and their flags; exit codes and
@@ -27,7 +28,7 @@ func manVerb(p *program) cli.Verb {
 				return fmt.Errorf("write the manual page: %w", err)
 			}
 			var codes []int
-			for _, m := range cli.ExitMeanings {
+			for _, m := range fault.ExitMeanings {
 				codes = append(codes, m.Code)
 			}
 			topics, err := p.Topics()

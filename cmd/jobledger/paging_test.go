@@ -8,7 +8,7 @@ import (
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
-	"jobledger/projection"
+	"jobledger/projection/query"
 )
 
 func TestReaderStopsAtLimit(t *testing.T) {
@@ -22,7 +22,7 @@ func TestReaderStopsAtLimit(t *testing.T) {
 		more         bool
 	}{{0, 3, false}, {1, 1, true}, {2, 2, true}, {3, 3, false}, {4, 3, false}, {math.MaxInt, 3, false}} {
 		jobs := paging.Reader{Store: store, Limit: tt.limit}
-		for _, err := range jobs.Jobs(t.Context(), projection.Filter{}, nil) {
+		for _, err := range jobs.Jobs(t.Context(), query.Jobs{}) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"strings"
@@ -12,9 +10,10 @@ import (
 
 	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/doctor"
+	"jobledger/cmd/jobledger/internal/verbs/maintain"
 	"jobledger/cmd/jobledger/internal/web"
 	"jobledger/cmd/jobledger/internal/web/access"
-	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/page"
 	"jobledger/commands"
@@ -286,15 +285,24 @@ func (p *program) webConfig(store *ledger.Store, dir string) web.Config {
 	_, owner, _ := strings.Cut(p.DefaultActor(), ":")
 	keeper := archived.Keeper(service, "sweeper:"+owner)
 	keeper.Dir = dir
-	config := web.Config{Store: store, Ask: p.ask(store), Tables: p.tables(store), Now: p.Now,
+	config := web.Config{Store: store, Host: cli.Hostname(""), Examine: p.examine(store), Now: p.Now,
 		Name: cli.DisplayDSN(p.DB), Owner: p.DefaultActor(), Announce: p.announce, Report: p.Message,
 		Also: keeper.Step}
 	config.CheckAt, _ = p.daily(defaultCheckAt)
 	if dir != "" {
 		config.Archived, config.Archive = archive.Ends(store, dir), dir
-		config.Copied = func(copy *ledger.Store) (api.Ask, page.Tables) { return p.ask(copy), p.tables(copy) }
 	}
 	return config
+}
+
+// examine returns what says what the verb doctor finds of store.
+func (p *program) examine(store *ledger.Store) func(context.Context) ([]doctor.Finding, error) {
+	of := *p.Program
+	of.DB = store.DSN()
+	return func(ctx context.Context) ([]doctor.Finding, error) {
+		found, err := (&maintain.Verbs{Program: &of}).Examine(ctx, false)
+		return found.Findings, err
+	}
 }
 
 // printAddress prints where the server listens, and where for --admin, at once: another program may wait for
@@ -321,33 +329,4 @@ func (p *program) printAddress(address, admin string) error {
 // stdout: the link is a message.
 func (p *program) announce(link string) {
 	p.Message("open within 5 minutes, once: %s", link)
-}
-
-// ask returns a function that runs one verb on store.
-func (p *program) ask(store *ledger.Store) api.Ask {
-	return func(ctx context.Context, out io.Writer, words []string) error {
-		return p.askVerb(ctx, store, out, nil, words)
-	}
-}
-
-// tables returns a function that runs one verb on store for its tables.
-func (p *program) tables(store *ledger.Store) page.Tables {
-	return func(ctx context.Context, words []string) (tables []*cli.Table, err error) {
-		err = p.askVerb(ctx, store, io.Discard, func(t *cli.Table) { tables = append(tables, t) }, words)
-		return tables, err
-	}
-}
-
-func (p *program) askVerb(ctx context.Context, store *ledger.Store, out io.Writer, tables func(*cli.Table),
-	words []string) error {
-	verb := *p.Program
-	verb.Opened, verb.Tables, verb.Stderr = store, tables, io.Discard
-	verb.Stdout = bufio.NewWriterSize(out, 4<<10)
-	verb.StdoutTerminal, verb.StderrTerminal, verb.Width, verb.Color = false, false, 0, false
-	verb.NoEnvironment, verb.Now = true, func() time.Time { return door.In(ctx, p.Now()) }
-	err := verb.Dispatch(ctx, words, (&program{&verb}).verbs())
-	if flushErr := verb.Flush(); err == nil {
-		err = flushErr
-	}
-	return err
 }

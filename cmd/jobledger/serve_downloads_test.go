@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/logfile"
 	"jobledger/cmd/jobledger/internal/web/access"
 	"jobledger/commands"
 	"jobledger/commands/worker/attemptlog"
@@ -107,7 +107,7 @@ func TestServeLogs(t *testing.T) {
 	s := newScenario(t)
 	s.enqueue(commands.Enqueue{Queue: "mail", Payload: []byte("a")})
 	j := s.claim("w1", "mail")
-	folder, err := cli.LogFolder(s.Store.Path())
+	folder, err := logfile.Folder(s.Store.Path())
 	check(t, err)
 	path := attemptlog.File(folder, j.ID, 1, false)
 	check(t, os.MkdirAll(filepath.Dir(path), 0o700))

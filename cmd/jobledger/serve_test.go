@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -16,16 +17,28 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/web"
-	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
 	"jobledger/ledger"
 )
 
+// askFunc runs one command line, without the program's name, and writes what it prints to out.
+type askFunc func(ctx context.Context, out io.Writer, words []string) error
+
+// askOn runs command lines of p on store in this process.
+func askOn(p *program, store *ledger.Store) askFunc {
+	return func(ctx context.Context, out io.Writer, words []string) error {
+		verb := *p.Program
+		verb.Opened, verb.Stderr, verb.Stdout = store, io.Discard, bufio.NewWriter(out)
+		err := verb.Dispatch(ctx, words, (&program{&verb}).verbs())
+		return cmp.Or(err, verb.Flush())
+	}
+}
+
 // servedStore is a ledger that is served until its test ends.
 type servedStore struct {
-	ask   api.Ask
+	ask   askFunc
 	base  string      // http://127.0.0.1:PORT
 	links chan string // login links
 
@@ -80,13 +93,13 @@ func serveFrom(t testing.TB, store *ledger.Store, dir string, now func() time.Ti
 			t.Errorf("serve: %v", err)
 		}
 	})
-	return servedStore{p.ask(store), "http://" + listener.Addr().String(), links, c.Access,
+	return servedStore{askOn(p, store), "http://" + listener.Addr().String(), links, c.Access,
 		server.Pages()}
 }
 
 // serveOn serves store as serveStore does. The function get has a session; header has pairs of name and
 // value.
-func serveOn(t *testing.T, store *ledger.Store, now func() time.Time) (ask api.Ask,
+func serveOn(t *testing.T, store *ledger.Store, now func() time.Time) (ask askFunc,
 	get func(path string, header ...string) (status int, head http.Header, body string)) {
 	t.Helper()
 	s := serveStore(t, store, now)

@@ -11,6 +11,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
+	"jobledger/projection/query"
 	"jobledger/projection/status"
 )
 
@@ -67,7 +68,7 @@ func TestServiceIsOneDefinition(t *testing.T) {
 				if served != tt.served || !served && !strings.Contains(state.Gone(found[0].Service, now), tt.says) {
 					t.Errorf("doctor: %+v", found)
 				}
-				why, err := state.Explain(t.Context(), tx, waiting[0].Job, now)
+				why, err := state.Explain(t.Context(), tx, waiting[0].Job, query.Past{}, now)
 				check(err)
 				served = !strings.Contains(why.Why, "No worker is") || strings.Contains(why.Why, "did not announce")
 				if served != tt.served || !strings.Contains(why.Why, tt.says) {

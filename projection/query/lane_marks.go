@@ -7,7 +7,6 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
-	"jobledger/projection"
 )
 
 // maxMarks is how many refused writes lanes show.
@@ -77,7 +76,7 @@ func (l *LaneChart) readLeases(ctx context.Context, tx *ledger.Tx, s Span) error
 // addPauses adds when queues were paused.
 func (l *LaneChart) addPauses(ctx context.Context, tx *ledger.Tx, s Span) error {
 	end := s.millis(s.To.At)
-	queues, err := projection.QueuesAsOf(ctx, tx, s.From)
+	queues, err := Queues{At: &s.From, Paused: true}.Read(ctx, tx)
 	if err != nil {
 		return err
 	}

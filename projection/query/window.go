@@ -149,3 +149,18 @@ func (w When) before(ctx context.Context, tx *ledger.Tx, now time.Time) (project
 	}
 	return m, err
 }
+
+// Position returns the pos of the last event that is not later than w, or with before of the last that is
+// earlier. Before the horizon it returns a projection.ArchivedError.
+func (w When) Position(ctx context.Context, tx *ledger.Tx, before bool) (int64, error) {
+	pos := w.Pos
+	switch {
+	case !w.ByPos && before:
+		return projection.PosAt(ctx, tx, w.Time.Add(-1))
+	case !w.ByPos:
+		return projection.PosAt(ctx, tx, w.Time)
+	case before:
+		pos = max(pos-1, 0)
+	}
+	return pos, projection.AfterHorizon(ctx, tx, pos)
+}

@@ -14,6 +14,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/logfile"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/commands/archive"
@@ -43,7 +44,7 @@ var (
 
 // Keeper returns what carries out the archive policy of a ledger, where its archive is known.
 func Keeper(service *commands.Service, actor string) *archive.Keeper {
-	logs, err := cli.LogFolder(service.Store.Path())
+	logs, err := logfile.Folder(service.Store.Path())
 	if err != nil { // there are none
 		logs = ""
 	}
@@ -159,40 +160,6 @@ func Note(p *cli.Program, a projection.Absent, what string) error {
 		_, err = fmt.Fprintf(p.Stderr, "%s\n", text)
 	}
 	return err
-}
-
-// Elsewhere returns a [projection.ArchivedError] if a job with this key, in one of the queues or in any, or
-// with one of these ids, or that begins so, has left the ledger: then the archive is to be asked too.
-func Elsewhere(ctx context.Context, store *ledger.Store, dir string, queues, keys, ids []string) error {
-	var horizon int64
-	found := false
-	err := store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		if horizon, err = projection.Horizon(ctx, tx); err != nil || horizon == 0 {
-			return err
-		}
-		for _, key := range keys {
-			has, err := past.FindKey(ctx, tx, queues, key)
-			if err != nil {
-				return err
-			}
-			found = found || len(has) > 0
-		}
-		return nil
-	})
-	if err != nil || horizon == 0 {
-		return err
-	}
-	for _, id := range ids {
-		if found || dir == "" {
-			break
-		}
-		_, _, err := archive.History(ctx, store, dir, id)
-		found = !errors.Is(err, commands.ErrNoJob) // also where a file is missing: the copy says which
-	}
-	if found {
-		return &projection.ArchivedError{Pos: 1, Horizon: horizon}
-	}
-	return nil
 }
 
 // Job returns the archived job that ref names by its id, as the archive has it, or by its key; the error err,

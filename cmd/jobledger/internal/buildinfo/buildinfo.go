@@ -7,6 +7,9 @@ import (
 	"runtime/debug"
 )
 
+// ProgramName is the name of the program.
+const ProgramName = "jobledger"
+
 // Build is a build of the program, also as JSON. What is not known is null there.
 type Build struct {
 	Version  string  `json:"version"` // "(devel)" when not built from a tagged module

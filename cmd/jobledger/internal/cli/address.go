@@ -1,14 +1,11 @@
 package cli
 
 import (
-	"errors"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/commands/worker/attemptlog"
 	"jobledger/ledger"
 )
 
@@ -69,47 +66,6 @@ func CheckNewFile(flag, name string) error {
 	}
 	return WithHint(Usagef("%s makes a file; %s is none", flag, DisplayDSN(name)),
 		"'jobledger export --db FILE | jobledger import - --db postgres://…' puts a ledger into PostgreSQL")
-}
-
-// errNoHome means that there is no folder for what this host keeps.
-var errNoHome = errors.New("neither XDG_STATE_HOME nor HOME is set")
-
-// LogFolder returns the folder in which this machine keeps the output of commands: next to a ledger file, or
-// in the user's state folder for a ledger in PostgreSQL.
-func LogFolder(path string) (string, error) {
-	if !ledger.IsServerAddress(path) {
-		return attemptlog.Folder(path), nil
-	}
-	state, err := StateFolder()
-	if err != nil {
-		return "", err
-	}
-	u, err := url.Parse(path)
-	if err != nil {
-		return "", err
-	}
-	name := url.PathEscape(strings.TrimPrefix(u.Path, "/"))
-	if schema := u.Query().Get("schema"); schema != "" {
-		name += "." + schema
-	}
-	if name = strings.TrimLeft(name, "."); name == "" {
-		name = "_"
-	}
-	return filepath.Join(state, name), nil
-}
-
-// StateFolder returns the folder in which this user keeps, on this machine, what belongs to no ledger's
-// folder.
-func StateFolder() (string, error) {
-	state := os.Getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(state) { // the standard wants it ignored then
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", errNoHome
-		}
-		state = filepath.Join(home, ".local", "state")
-	}
-	return filepath.Join(state, ProgramName), nil
 }
 
 // SplitDSN splits the DSN of a file into its path and its options. That of a server it returns as the path.

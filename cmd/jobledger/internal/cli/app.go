@@ -18,6 +18,8 @@ import (
 	urfave "github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
+	"jobledger/cmd/jobledger/internal/buildinfo"
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
@@ -26,7 +28,7 @@ import (
 
 const (
 	// ProgramName begins every message.
-	ProgramName = "jobledger"
+	ProgramName = buildinfo.ProgramName
 	// DefaultDB is the ledger where --db is not given.
 	DefaultDB    = "jobledger.db"
 	programUsage = "a job queue that keeps a ledger of everything that ever happened to a job"
@@ -59,11 +61,6 @@ type Program struct {
 
 	Live   bool          // questions are about what is in the ledger, not about its archive
 	Opened *ledger.Store // the ledger of --db, where it is open already; may be nil
-	Tables func(*Table)  // gets the tables that would be printed; nil: they are printed
-
-	// NoEnvironment leaves every JOBLEDGER_* variable unread, as for a question that serve is asked: that of
-	// another user, whose answer is the same wherever the server runs.
-	NoEnvironment bool
 }
 
 // NewProgram returns a program on this process's standard streams.
@@ -101,12 +98,12 @@ func (p *Program) finish(err error) int {
 	if flushErr := p.Flush(); err == nil {
 		err = flushErr
 	}
-	code, message, hint := Explain(err)
+	code, message, hint := fault.Explain(err)
 	if code == ExitOK {
 		return ExitOK
 	}
 	if ledger.IsServerAddress(p.DB) {
-		hint = serverHint(err, hint)
+		hint = fault.ServerHint(err, hint)
 	}
 	p.printError(code, message, hint)
 	return code
@@ -115,7 +112,7 @@ func (p *Program) finish(err error) int {
 // PrintError prints err on stderr as one of several that a command met; it does not end the program. A nil
 // err prints nothing.
 func (p *Program) PrintError(err error) {
-	if code, message, hint := Explain(err); code != ExitOK {
+	if code, message, hint := fault.Explain(err); code != ExitOK {
 		p.printError(code, message, hint)
 	}
 }
@@ -131,7 +128,7 @@ type errorJSON struct {
 // printError prints an error: a message and its hint, or with --json an object.
 func (p *Program) printError(code int, message, hint string) {
 	if p.JSON {
-		line, err := JSONLine(errorJSON{WordOf(code), render.Shorten(message),
+		line, err := render.JSONLine(errorJSON{fault.WordOf(code), render.Shorten(message),
 			render.TextOrNull(render.Shorten(hint)),
 			code})
 		if err == nil {
@@ -151,14 +148,8 @@ func (p *Program) Dispatch(ctx context.Context, typed []string, verbs []Verb) er
 		return p.complete(verbs, typed[1:])
 	}
 	globals := GlobalFlags(p.DefaultActor())
-	if p.NoEnvironment {
-		withoutVariables(globals)
-		for _, v := range verbs {
-			withoutVariables(v.Flags)
-		}
-	}
 	l, err := normalize(typed, globals, verbs)
-	p.JSON = l.wantsJSON(p.Getenv("JOBLEDGER_JSON")) ||
+	p.JSON = l.wantsJSON(os.Getenv("JOBLEDGER_JSON")) ||
 		err != nil && slices.Contains(wordsBefore(typed), "--json")
 	if err != nil {
 		return err
@@ -186,14 +177,6 @@ func (p *Program) Dispatch(ctx context.Context, typed []string, verbs []Verb) er
 	}
 	p.Rest = l.rest
 	return p.App(globals, []Verb{v}, l.givenGlobals()).RunContext(ctx, l.words())
-}
-
-// Getenv returns the value of an environment variable of this program; "" where they are not read.
-func (p *Program) Getenv(name string) string {
-	if p.NoEnvironment {
-		return ""
-	}
-	return os.Getenv(name)
 }
 
 // App returns the parser for verbs. It neither prints nor exits.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/timespec"
 )
@@ -33,7 +34,7 @@ func TestExitCodesOfErrors(t *testing.T) {
 		{errors.Join(Exitf(ExitDiscrepancy, "bad"), syscall.EPIPE), 8, "bad\nbroken pipe", ""},
 	}
 	for _, tt := range tests {
-		code, why, hint := Explain(tt.err)
+		code, why, hint := fault.Explain(tt.err)
 		if code != tt.code || why != tt.why || hint != tt.hint {
 			t.Errorf("%v: got %d, %q, %q", tt.err, code, why, hint)
 		}
@@ -72,7 +73,7 @@ func TestMissingArgumentsAndFlags(t *testing.T) {
 		if err = tt.v.missingFlag(l); err == nil {
 			err = tt.v.checkArgs(l)
 		}
-		if _, why, hint := Explain(err); why != tt.why || tt.hint != "" && hint != tt.hint {
+		if _, why, hint := fault.Explain(err); why != tt.why || tt.hint != "" && hint != tt.hint {
 			t.Errorf("%s: got %q, hint %q", tt.typed, why, hint)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/commands"
 )
@@ -216,7 +217,7 @@ func (l *line) unknownFlag(word string, v Verb, globals []Flag) error {
 			}
 		}
 	}
-	switch near := Nearest(strings.TrimLeft(shown, "-"), names); {
+	switch near := fault.Nearest(strings.TrimLeft(shown, "-"), names); {
 	case v.Rest != "" && len(l.args) > 0: // work -q mail sh -c true
 		return WithHint(err, "the command follows --, as in 'jobledger %s … -- %s %s …'", l.verb, l.args[0], shown)
 	case near != "":

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"jobledger/cmd/jobledger/internal/fault"
 )
 
 // tryVerbs are verbs with flags of every type.
@@ -140,7 +142,7 @@ func TestNormalizeRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		_, err := normalize(words(tt.typed), GlobalFlags(""), tryVerbs(nil))
-		code, why, hint := Explain(err)
+		code, why, hint := fault.Explain(err)
 		if code != ExitUsage || why != tt.why || tt.hint != "" && hint != tt.hint {
 			t.Errorf("%s: got %d, %q, hint %q; want %q, hint %q", tt.typed, code, why, hint, tt.why, tt.hint)
 		}
@@ -197,7 +199,7 @@ func TestFlagBadValuesAreUsageErrors(t *testing.T) {
 		if err == nil {
 			err = p.App(GlobalFlags(""), verbs, l.givenGlobals()).RunContext(context.Background(), l.words())
 		}
-		if code, why, _ := Explain(err); code != ExitUsage || why != tt.why {
+		if code, why, _ := fault.Explain(err); code != ExitUsage || why != tt.why {
 			t.Errorf("%s: got %d, %q; want %q", tt.typed, code, why, tt.why)
 		}
 	}
@@ -218,7 +220,7 @@ func FuzzNormalize(f *testing.F) {
 		verbs := tryVerbs(func(c *Context) error { args = c.Args().Slice(); return nil })
 		l, err := normalize(slices.Clone(typed), GlobalFlags(""), verbs)
 		if err != nil {
-			if code, _, _ := Explain(err); code != ExitUsage {
+			if code, _, _ := fault.Explain(err); code != ExitUsage {
 				t.Fatalf("%q: exit %d: %v", typed, code, err)
 			}
 			return

@@ -1,12 +1,11 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -32,15 +31,8 @@ func (p *Program) MomentFlag(c *Context, name string, tx *ledger.Tx) (m projecti
 	if err != nil || !given {
 		return m, given, err
 	}
-	m, err = p.MomentAt(c.Context, name, tx, w)
+	m, err = w.Moment(c.Context, tx, fault.FieldOf(name), p.Now())
 	return m, true, err
-}
-
-// MomentAt returns the moment w, the value of the flag with this name. A moment in the future is an error.
-func (p *Program) MomentAt(ctx context.Context, name string, tx *ledger.Tx, w timespec.When) (
-	m projection.Moment,
-	err error) {
-	return w.Moment(ctx, tx, FieldOf(name), p.Now())
 }
 
 // At returns a copy of p whose clock is stopped at m, so that ages and lateness are printed as of then.

@@ -127,24 +127,6 @@ func (v Verb) missingFlag(l line) error {
 	return nil
 }
 
-// withoutVariables lets no environment variable give a value to one of flags.
-func withoutVariables(flags []Flag) {
-	for _, f := range flags {
-		switch f := f.(type) {
-		case *StringFlag:
-			f.EnvVars = nil
-		case *BoolFlag:
-			f.EnvVars = nil
-		case *StringSliceFlag:
-			f.EnvVars = nil
-		case *whole:
-			f.EnvVars = nil
-		default:
-			panic(fmt.Sprintf("the flag --%s is of a type without a rule for variables", f.Names()[0]))
-		}
-	}
-}
-
 func fromEnvironment(f Flag) bool {
 	d, ok := f.(urfave.DocGenerationFlag)
 	if !ok {

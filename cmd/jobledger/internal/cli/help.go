@@ -8,6 +8,7 @@ import (
 	"github.com/rivo/uniseg"
 	urfave "github.com/urfave/cli/v2"
 
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/render"
 )
 
@@ -81,7 +82,7 @@ func (p *Program) writeVerbHelp(w io.Writer, v Verb) {
 
 // ExitRows returns pairs of an exit code and its meaning.
 func ExitRows(codes []int) (rows [][2]string) {
-	for _, m := range ExitMeanings {
+	for _, m := range fault.ExitMeanings {
 		for _, code := range codes {
 			if code == m.Code {
 				rows = append(rows, [2]string{fmt.Sprint(code), m.Text})

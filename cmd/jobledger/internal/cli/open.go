@@ -13,6 +13,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"jobledger/cmd/jobledger/internal/logfile"
 	"jobledger/commands"
 	"jobledger/commands/archive"
 	"jobledger/ledger"
@@ -76,7 +77,7 @@ func (p *Program) NewService(store *ledger.Store, err error) (*commands.Service,
 	}
 	service := &commands.Service{Store: store}
 	store.Whole = p.Live
-	if dir := ArchiveFolder(p.Getenv(ArchiveEnv), store); dir != "" {
+	if dir := ArchiveFolder(os.Getenv(ArchiveEnv), store); dir != "" {
 		service.Archived = archive.Ends(store, dir)
 		if store.Archived == nil {
 			store.Archived = archive.Leaves(store, dir)
@@ -118,7 +119,7 @@ func (p *Program) Read(ctx context.Context, fn func(*ledger.Tx) error) error {
 // LogFolder returns the folder for the output of a worker's commands. If there is none, it prints a message
 // and returns "".
 func (p *Program) LogFolder(service *commands.Service) string {
-	folder, err := LogFolder(service.Store.Path())
+	folder, err := logfile.Folder(service.Store.Path())
 	if err != nil {
 		p.Message("what commands write is not kept for 'jobledger logs': %v", err)
 	}

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -50,7 +48,7 @@ func (p *Program) PrintRaw(b []byte) error {
 
 // PrintJSON prints v as one line of JSON. Characters that could harm a terminal are written as \u sequences.
 func (p *Program) PrintJSON(v any) error {
-	line, err := JSONLine(v)
+	line, err := render.JSONLine(v)
 	if err == nil {
 		_, err = p.Stdout.Write(line)
 	}
@@ -85,21 +83,6 @@ func (p *Program) PrintLines(lines []string) error {
 		}
 	}
 	return nil
-}
-
-// JSONLine returns v as [Program.PrintJSON] prints it.
-func JSONLine(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	line := b.Bytes()
-	if !render.IsASCII(line) {
-		line = render.EscapeJSON(line)
-	}
-	return line, nil
 }
 
 // Paint colors text, which must be escaped and padded, if Stdout takes colors.

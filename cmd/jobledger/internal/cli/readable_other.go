@@ -2,7 +2,9 @@
 
 package cli
 
-import "os"
+import (
+	"os"
+)
 
 // readable is not known here.
 func readable(*os.File) bool { return false }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"jobledger/cmd/jobledger/internal/logfile"
 	"jobledger/commands/remote"
 )
 
@@ -78,7 +79,7 @@ func (p *Program) RemoteEnvironment(c *Context) (url string, also []string) {
 
 // RemoteLogFolder is LogFolder for the ledger of a server.
 func (p *Program) RemoteLogFolder(url string) string {
-	folder, err := StateFolder()
+	folder, err := logfile.StateFolder()
 	if err != nil {
 		p.Message("what commands write is not kept for 'jobledger logs': %v", err)
 		return ""

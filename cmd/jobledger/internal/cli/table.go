@@ -15,10 +15,6 @@ type (
 // PrintTable prints t with its header. On a terminal columns are dropped until it fits; in a pipe it is
 // complete.
 func (p *Program) PrintTable(t *Table) error {
-	if p.Tables != nil {
-		p.Tables(t)
-		return nil
-	}
 	for line := range t.Lines(p.Width, p.Paint) {
 		if _, err := p.Stdout.WriteString(line + "\n"); err != nil {
 			return err

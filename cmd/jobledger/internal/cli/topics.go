@@ -9,6 +9,7 @@ import (
 	"path"
 	"strings"
 
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/terminal"
 )
 
@@ -76,7 +77,7 @@ func (p *Program) HelpTopic(name string, verbs []Verb) error {
 		names = append(names, t.Name)
 	}
 	err = Usagef("unknown command or topic %q", name)
-	if near := Nearest(name, names); near != "" {
+	if near := fault.Nearest(name, names); near != "" {
 		return WithHint(err, "did you mean '%s help %s'?", ProgramName, near)
 	}
 	return WithHint(err, "'%s help' lists the commands, '%s help %s' the topics", ProgramName, ProgramName,

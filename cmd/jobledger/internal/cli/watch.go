@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 )
@@ -28,7 +29,7 @@ func (p *Program) Watch(ctx context.Context, every string, show func(draft *Prog
 	ctx = UntilSignalled(ctx)
 	for first := true; ; first = false {
 		if err := p.redraw(first, show); err != nil {
-			code, why, _ := Explain(err)
+			code, why, _ := fault.Explain(err)
 			if ctx.Err() != nil {
 				return nil
 			}

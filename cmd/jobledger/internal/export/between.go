@@ -25,13 +25,13 @@ func Between(ctx context.Context, tx *ledger.Tx, from, to *timespec.When) (w Win
 		return w, err
 	}
 	if from != nil {
-		if w.After, err = PosOf(ctx, tx, *from, true); err != nil {
+		if w.After, err = from.Position(ctx, tx, true); err != nil {
 			return w, err
 		}
 		w.From = from.Time
 	}
 	if to != nil {
-		if w.Until, err = PosOf(ctx, tx, *to, false); err != nil {
+		if w.Until, err = to.Position(ctx, tx, false); err != nil {
 			return w, err
 		}
 		w.Until, w.To = min(w.Until, tail), to.Time
@@ -68,21 +68,6 @@ func BetweenWithArchive(ctx context.Context, store *ledger.Store, dir string, fr
 	}
 	w.Until = min(w.Until, tail)
 	return w, err
-}
-
-// PosOf returns the pos of the last event that is not later than w, or with before of the last that is
-// earlier. Before the horizon it returns a projection.ArchivedError.
-func PosOf(ctx context.Context, tx *ledger.Tx, w timespec.When, before bool) (int64, error) {
-	switch {
-	case w.ByPos && before:
-		pos := max(w.Pos-1, 0)
-		return pos, projection.AfterHorizon(ctx, tx, pos)
-	case w.ByPos:
-		return w.Pos, projection.AfterHorizon(ctx, tx, w.Pos)
-	case before:
-		return projection.PosAt(ctx, tx, w.Time.Add(-1))
-	}
-	return projection.PosAt(ctx, tx, w.Time)
 }
 
 // TimeAt returns the time of the event at pos, or the zero time if there is none.

@@ -26,8 +26,8 @@ type LinesOptions struct {
 	// Archive is the folder of the archive, from which comes what has left the ledger; "": nothing does.
 	Archive string
 
-	// Withhold returns a line as its reader may see it; nil: as it is.
-	Withhold func(line []byte) ([]byte, error)
+	// Withhold returns an event as its reader may see it; nil: as it is.
+	Withhold func(event.Event) event.Event
 }
 
 // Lines writes the events of w to out, one JSON object a line, and returns how many there were.
@@ -47,14 +47,11 @@ func Lines(
 		if err != nil {
 			return events, err
 		}
-		line = l.AppendJSON(line[:0])
-		shown := render.EscapeJSON(line)
 		if o.Withhold != nil {
-			if shown, err = o.Withhold(shown); err != nil {
-				return events, err
-			}
+			l.Event = o.Withhold(l.Event)
 		}
-		if _, err := buffer.Write(append(shown, '\n')); err != nil {
+		line = l.AppendJSON(line[:0])
+		if _, err := buffer.Write(append(render.EscapeJSON(line), '\n')); err != nil {
 			return events, err
 		}
 		if events++; events%progressStep == 0 && o.Progress != nil {

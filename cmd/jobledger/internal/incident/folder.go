@@ -17,6 +17,7 @@ import (
 	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // FolderOptions say what [WriteFolder] writes, and where.
@@ -28,8 +29,8 @@ type FolderOptions struct {
 	Bodies     bool      // with payloads, results and salts
 	WindowOnly bool      // events.jsonl without the events before the window
 
-	Progress func(events int)                  // is called as events are written; nil: not
-	Withhold func(line []byte) ([]byte, error) // that of the lines of events.jsonl
+	Progress func(events int)              // is called as events are written; nil: not
+	Withhold func(event.Event) event.Event // that of the lines of events.jsonl
 }
 
 // Manifest describes the files of a folder. It is written there as manifest.json.

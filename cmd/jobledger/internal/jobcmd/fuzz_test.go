@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/commands/worker"
 	_ "jobledger/ledger/ledgertest" // for -soak, which every package's tests must know
 )
@@ -21,7 +22,7 @@ func FuzzExitMap(f *testing.F) {
 		pairs := strings.Split(text, "\n")
 		exits, err := exitMap(pairs)
 		if err != nil {
-			if code, why, _ := cli.Explain(err); code != cli.ExitUsage || why == "" {
+			if code, why, _ := fault.Explain(err); code != cli.ExitUsage || why == "" {
 				t.Fatalf("%q: exit code %d, %q", text, code, why)
 			}
 			return

@@ -1,15 +1,16 @@
 package jobfilter
 
 import (
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
-	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/export"
-	"jobledger/ledger"
+	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/query"
 )
 
 // Term is a term of a search: a word, or a key and its value.
@@ -25,12 +26,6 @@ var FindKeys = []string{"queue", "state", "key", "tag", "worker", "error", "kind
 
 // maxTerms is how many terms a search may have.
 const maxTerms = 64
-
-// FindFlag selects jobs by the terms of a search.
-func FindFlag() cli.Flag {
-	return &cli.StringFlag{Name: "find",
-		Usage: "only what all of these `TERMS` select: WORD, KEY:VALUE or -TERM"}
-}
 
 // Terms reads the terms of a search. They are separated by space; one in quotation marks may have some.
 func Terms(text string) (terms []Term, err error) {
@@ -94,29 +89,32 @@ func (t Term) check(keyed bool) error {
 		return findError("tag: has K=V or K, not %.40q", t.Value)
 	case t.Key == "state":
 		if _, err := event.ParseState(t.Value); err != nil {
-			return cli.WithHint(cli.Usagef("--find: there is no state %.40q", t.Value), "the states are %s",
-				strings.Join(StateNames(), ", "))
+			return badName("find", "state", t.Value, StateNames())
 		}
 	case t.Key == "kind":
 		if _, err := event.ParseKind(t.Value); err != nil {
-			return cli.WithHint(cli.Usagef("--find: there is no kind %.40q", t.Value), "the kinds are %s",
-				strings.Join(KindNames(), ", "))
+			return badName("find", "kind", t.Value, KindNames())
 		}
 	}
 	return nil
 }
 
 func findError(format string, args ...any) error {
-	return cli.WithHint(cli.Usagef("--find: "+format, args...),
-		"a term is WORD, KEY:VALUE, \"in quotation marks\", or - and one of these; the keys are %s",
-		strings.Join(FindKeys, ", "))
+	e := badInput("find", format, args...)
+	e.Hint = `a term is WORD, KEY:VALUE, "in quotation marks", or - and one of these; the keys are ` +
+		strings.Join(FindKeys, ", ")
+	return e
 }
 
-// Narrows reports whether a search says more than the queue. One that cannot be read does: its reader says
-// why.
-func Narrows(text string) bool {
-	terms, err := Terms(text)
-	return err != nil || slices.ContainsFunc(terms, func(t Term) bool { return t.Key != "queue" })
+// Narrow reports whether more is asked for than all jobs of some queues, which would be too many for an act.
+// A search that cannot be read is more: its reader says why.
+func Narrow(asked url.Values) bool {
+	terms, err := Terms(asked.Get("find"))
+	return asked.Get("find") != "" && (err != nil || slices.ContainsFunc(terms, func(t Term) bool {
+		return t.Key != "queue"
+	})) || slices.ContainsFunc(JobFields, func(field string) bool {
+		return !slices.Contains([]string{"queue", "by", "find"}, field) && asked.Get(field) != ""
+	})
 }
 
 // aspects are what the keys look at, but for since and until.
@@ -129,21 +127,23 @@ var aspects = map[string]projection.Aspect{"": projection.OfWord, "queue": proje
 // their values.
 var several = []string{"", "tag", "kind", "actor"}
 
-// AddFind adds what --find says to f.
-func AddFind(p *cli.Program, c *cli.Context, tx *ledger.Tx, f *projection.Filter) error {
-	if !c.IsSet("find") {
+// addFind adds what the field find says to f.
+func addFind(asked url.Values, now time.Time, f *query.JobFilter) error {
+	if !asked.Has("find") {
 		return nil
 	}
-	terms, err := Terms(c.String("find"))
+	terms, err := Terms(asked.Get("find"))
 	if err != nil {
 		return err
 	}
 	matchOf := make(map[string]int) // where the match of a key is, with one added
 	for _, t := range terms {
 		if t.Key == "since" || t.Key == "until" {
-			if err := addMoment(p, c, tx, f, t); err != nil {
+			when, err := timespec.ReadWhen("find", t.Value, now)
+			if err != nil {
 				return err
 			}
+			f.Bounds = append(f.Bounds, query.Bound{When: when, Begin: t.Key == "since"})
 			continue
 		}
 		i := matchOf[t.Key] - 1
@@ -155,19 +155,18 @@ func AddFind(p *cli.Program, c *cli.Context, tx *ledger.Tx, f *projection.Filter
 		}
 		f.Match[i].Values = append(f.Match[i].Values, t.operand())
 	}
-	f.Match = slices.DeleteFunc(f.Match, func(m projection.Match) bool { return indexed(f, m) })
+	f.Match = slices.DeleteFunc(f.Match, func(m projection.Match) bool { return indexed(&f.Filter, m) })
 	return nil
 }
 
-// Named returns the keys and ids that the flags --key and --find ask for, which may be those of jobs that
-// have left the ledger.
-func Named(c *cli.Context) (keys, ids []string) {
-	if key := c.String("key"); key != "" {
+// Named returns the keys and ids that are asked for, which may be those of jobs that have left the ledger.
+func Named(asked url.Values) (keys, ids []string) {
+	if key := asked.Get("key"); key != "" {
 		keys = append(keys, key)
 	}
-	terms, err := Terms(c.String("find"))
+	terms, err := Terms(asked.Get("find"))
 	if err != nil {
-		return keys, nil // AddFind says so
+		return keys, nil // Jobs says so
 	}
 	for _, t := range terms {
 		switch {
@@ -192,26 +191,6 @@ func (t Term) operand() any {
 		return pos
 	}
 	return t.Value
-}
-
-// addMoment adds a term about when jobs were enqueued.
-func addMoment(p *cli.Program, c *cli.Context, tx *ledger.Tx, f *projection.Filter, t Term) error {
-	when, err := cli.ParseWhen("find", t.Value, p.Now())
-	if err != nil {
-		return err
-	}
-	pos, err := export.PosOf(c.Context, tx, when, t.Key == "since")
-	switch {
-	case err != nil:
-		return err
-	case t.Key == "since":
-		f.After = max(f.After, pos)
-	case pos == 0: // before the first event: none
-		f.Before = 1
-	case f.Until == 0 || pos < f.Until:
-		f.Until = pos
-	}
-	return nil
 }
 
 // indexed moves m into a field of f that says the same, which may have an index; false: there is none.

@@ -1,40 +1,32 @@
-// Package jobfilter reads the flags that select jobs, for list and the verbs that change many jobs, and those
-// that select a window of time.
+// Package jobfilter reads what a user asked of jobs and of events: flags of the command line and parameters
+// over HTTP are the same values by the same names. Its errors are [query.InputError].
+//
+// Files: jobfilter.go has [Jobs], find.go the terms of a search, events.go [Events].
 package jobfilter
 
 import (
+	"fmt"
+	"math"
+	"net/url"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 
-	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/timespec"
-	"jobledger/ledger"
 	"jobledger/ledger/event"
-	"jobledger/projection"
+	"jobledger/projection/query"
 )
 
-// What --from and --to are about, as values of --by.
+// What from and to are about, as values of by.
 const (
 	ByEnqueued = "enqueued"
 	ByFinished = "finished"
 )
 
-// Flags returns the flags that select jobs and mean nothing else in any verb; states are the values of
-// --state that its help offers.
-func Flags(states []string) []cli.Flag {
-	return []cli.Flag{
-		cli.ListFlag("state", "only `STATE`: "+strings.Join(states, ", ")),
-		cli.ListFlag("tag", "only with this tag, as `K=V`"),
-		&cli.StringFlag{Name: "group", Usage: "only of this `GROUP`"},
-		&cli.StringFlag{Name: "from", Usage: "only those enqueued at or after `TIME`"},
-		&cli.StringFlag{Name: "to", Usage: "only those enqueued at or before `TIME`"},
-		&cli.StringFlag{Name: "by", Usage: "`WHAT` --from and --to are about: enqueued or finished",
-			Value: ByEnqueued, DefaultText: ByEnqueued},
-		&cli.StringFlag{Name: "error", Usage: "only where the last failure has this `CODE`"},
-		cli.WholeFlag("exit", "only where the command of the last failure exited with `N`", 0, 0, 255, "any"),
-		&cli.StringFlag{Name: "host", Usage: "only where the owner, or the last one, ran on this `HOST`"},
-	}
-}
+// JobFields are what jobs can be asked for by.
+var JobFields = []string{"queue", "state", "tag", "key", "group", "from", "to", "by", "error", "exit", "host",
+	"find"}
 
 // StateNames returns the names of all states.
 func StateNames() (names []string) {
@@ -44,87 +36,104 @@ func StateNames() (names []string) {
 	return names
 }
 
-// Read reads [Flags], except for --from and --to: see [AddWindow].
-func Read(c *cli.Context) (projection.Filter, error) {
-	f := projection.Filter{Error: c.String("error"), Host: c.String("host"), Group: c.String("group")}
+// badInput returns an error about the value of a field.
+func badInput(field, format string, args ...any) *query.InputError {
+	return &query.InputError{Field: field, Reason: fmt.Sprintf(format, args...)}
+}
+
+// badName returns an error about a name that is none of names.
+func badName(field, what, name string, names []string) *query.InputError {
+	e := badInput(field, "there is no %s %.40q", what, name)
+	e.Hint = "the " + what + "s are " + strings.Join(names, ", ")
+	return e
+}
+
+// whole returns the number that a field has, from lo to hi; ok is false without one.
+func whole(asked url.Values, field string, lo, hi int) (n int, ok bool, err error) {
+	if !asked.Has(field) {
+		return 0, false, nil
+	}
+	text := asked.Get(field)
+	n, err = strconv.Atoi(text)
+	switch {
+	case err == nil && lo <= n && n <= hi:
+		return n, true, nil
+	case hi == math.MaxInt:
+		return 0, false, badInput(field, "%q is not a whole number of at least %d", text, lo)
+	}
+	return 0, false, badInput(field, "%q is not a whole number from %d to %d", text, lo, hi)
+}
+
+// Jobs reads which jobs are asked for.
+func Jobs(asked url.Values, now time.Time) (f query.JobFilter, err error) {
+	f.Queues = slices.Clone(asked["queue"])
+	f.Key, f.Error, f.Host, f.Group = asked.Get("key"), asked.Get("error"), asked.Get("host"), asked.Get("group")
 	for _, name := range []string{"error", "host", "group"} {
-		if c.IsSet(name) && c.String(name) == "" {
-			return f, cli.Usagef("--%s is empty", name)
+		if asked.Has(name) && asked.Get(name) == "" {
+			return f, badInput(name, "may not be empty")
 		}
 	}
-	if c.IsSet("exit") {
-		exit := c.Int("exit")
+	exit, given, err := whole(asked, "exit", 0, 255)
+	if err != nil {
+		return f, err
+	}
+	if given {
 		f.Exit = &exit
 	}
-	switch by := c.String("by"); {
-	case by != ByEnqueued && by != ByFinished:
-		return f, cli.Usagef("--by: %q is neither %s nor %s", by, ByEnqueued, ByFinished)
-	case c.IsSet("by") && !c.IsSet("from") && !c.IsSet("to"):
-		return f, cli.Usagef("--by says what --from and --to are about: give one of these")
+	switch by := asked.Get("by"); {
+	case asked.Has("by") && by != ByEnqueued && by != ByFinished:
+		return f, badInput("by", "%q is neither %s nor %s", by, ByEnqueued, ByFinished)
+	case asked.Has("by") && !asked.Has("from") && !asked.Has("to"):
+		return f, badInput("by", "give from or to, which it is about")
 	}
-	for _, word := range c.StringSlice("state") {
+	for _, word := range asked["state"] {
 		s, err := event.ParseState(word)
 		if err != nil {
-			return f, cli.WithHint(cli.Usagef("--state: there is no state %q", word), "the states are %s",
-				strings.Join(StateNames(), ", "))
+			return f, badName("state", "state", word, StateNames())
 		}
 		f.States = append(f.States, s)
 	}
-	for _, tag := range c.StringSlice("tag") {
+	for _, tag := range asked["tag"] {
 		name, value, ok := strings.Cut(tag, "=")
 		if !ok || name == "" {
-			return f, cli.Usagef("--tag: %q is not K=V", tag)
+			return f, badInput("tag", "%q is not K=V", tag)
 		}
 		if old, twice := f.Tags[name]; twice && old != value {
-			return f, cli.Usagef("--tag: no job has both %s=%s and %s=%s", name, old, name, value)
+			return f, badInput("tag", "no job has both %s=%s and %s=%s", name, old, name, value)
 		}
 		if f.Tags == nil {
 			f.Tags = make(map[string]string)
 		}
 		f.Tags[name] = value
 	}
-	return f, nil
-}
-
-// AddWindow adds what --from and --to say to f.
-func AddWindow(p *cli.Program, c *cli.Context, tx *ledger.Tx, f *projection.Filter) error {
-	from, to, err := p.FromTo(c)
-	if err == nil && from != nil {
-		err = addBound(c, tx, f, true, *from)
-	}
-	if err == nil && to != nil {
-		err = addBound(c, tx, f, false, *to)
-	}
-	return err
-}
-
-// addBound adds one end of the window to f. The number of a job is the pos of its first event.
-func addBound(c *cli.Context, tx *ledger.Tx, f *projection.Filter, isFrom bool, w timespec.When) error {
-	pos, err := export.PosOf(c.Context, tx, w, isFrom)
+	w, err := window(asked, now)
 	if err != nil {
-		return err
+		return f, err
 	}
-	finished := c.String("by") == ByFinished
-	if finished && w.ByPos {
-		m, err := projection.AtPos(c.Context, tx, w.Pos)
-		if err != nil {
-			return err
+	finished := asked.Get("by") == ByFinished
+	if w.From != nil {
+		f.Bounds = append(f.Bounds, query.Bound{When: *w.From, Begin: true, Finished: finished})
+	}
+	if w.To != nil {
+		f.Bounds = append(f.Bounds, query.Bound{When: *w.To, Finished: finished})
+	}
+	return f, addFind(asked, now, &f)
+}
+
+// window reads the fields from, to and at. A from that is later than to, which would match nothing, is an
+// error.
+func window(asked url.Values, now time.Time) (w query.Window, err error) {
+	for _, end := range []struct {
+		field string
+		when  **query.When
+	}{{"from", &w.From}, {"to", &w.To}, {"at", &w.At}} {
+		if asked.Has(end.field) {
+			when, err := timespec.ReadWhen(end.field, asked.Get(end.field), now)
+			if err != nil {
+				return w, err
+			}
+			*end.when = &when
 		}
-		w.Time = m.At
 	}
-	switch {
-	case !isFrom && pos == 0: // before the first event: none
-		f.Before = 1
-	case !isFrom: // a job is enqueued before it ends
-		f.Until = pos
-	case !finished:
-		f.After = pos
-	}
-	switch {
-	case finished && isFrom:
-		f.FinishedFrom = w.Time
-	case finished:
-		f.FinishedTo = w.Time
-	}
-	return nil
+	return w, query.Window{From: w.From, To: w.To}.Check()
 }

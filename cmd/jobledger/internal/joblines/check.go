@@ -6,7 +6,7 @@ import (
 	"hash/maphash"
 	"io"
 
-	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/commands"
 )
 
@@ -25,7 +25,7 @@ func (r Reader) Check(ctx context.Context, content io.Reader, service *commands.
 		}
 		for i, e := range chunk.Jobs {
 			if !keys.add(e) {
-				return 0, cli.Exitf(cli.ExitConflict, "line %d: key %q stands in an earlier line too, with another "+
+				return 0, fault.Exitf(fault.ExitConflict, "line %d: key %q stands in an earlier line too, with another "+
 					"payload", chunk.Lines[i], e.Key)
 			}
 		}

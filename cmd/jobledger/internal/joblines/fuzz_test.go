@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/commands"
 	_ "jobledger/ledger/ledgertest" // for -soak, which every package's tests must know
 )
@@ -39,7 +39,7 @@ func FuzzJobLine(f *testing.F) {
 			t.Fatalf("%s has changed the defaults: %+v", line, defaults)
 		}
 		if err != nil {
-			if code, why, _ := cli.Explain(err); code != cli.ExitUsage || why == "" {
+			if code, why, _ := fault.Explain(err); code != fault.ExitUsage || why == "" {
 				t.Fatalf("%s: exit code %d, %q", line, code, why)
 			}
 			return

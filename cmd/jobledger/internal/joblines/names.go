@@ -6,7 +6,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/commands"
 	"jobledger/ledger/event"
 )
@@ -27,11 +27,11 @@ func NewNames() *Names { return &Names{make(map[string]*named), make(map[string]
 func (n *Names) add(e *commands.Enqueue, name string) error {
 	switch {
 	case n == nil:
-		return cli.Usagef("ref is not possible here")
+		return fault.Usagef("ref is not possible here")
 	case strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c > '~' || c == ':' }):
-		return cli.Usagef("ref: %.60q is not of printable ASCII without blanks and colons", name)
+		return fault.Usagef("ref: %.60q is not of printable ASCII without blanks and colons", name)
 	case n.byName[name] != nil:
-		return cli.Usagef("ref: an earlier line is %q too", name)
+		return fault.Usagef("ref: an earlier line is %q too", name)
 	}
 	e.ID = ulid.Make().String()
 	one := &named{event.JobID(e.ID)}
@@ -52,7 +52,7 @@ func (n *Names) Found(c Chunk, answers []commands.Enqueued) {
 func (r Reader) dependencies(key string, value json.RawMessage) (list []commands.Dependency, err error) {
 	var texts []string
 	if json.Unmarshal(value, &texts) != nil {
-		return nil, cli.Usagef("%s: %s is no list of strings", key, brief(value))
+		return nil, fault.Usagef("%s: %s is no list of strings", key, brief(value))
 	}
 	for _, text := range texts {
 		name, _, _ := strings.Cut(text, ":")
@@ -62,7 +62,7 @@ func (r Reader) dependencies(key string, value json.RawMessage) (list []commands
 		id, on, err := event.ParseReference(text)
 		if err != nil {
 			return nil,
-				cli.Usagef("%s: %.60q is neither the ref of an earlier line nor the id of a job, with :failed or "+
+				fault.Usagef("%s: %.60q is neither the ref of an earlier line nor the id of a job, with :failed or "+
 					":finished behind it where that is meant", key, text)
 		}
 		list = append(list, commands.Dependency{Job: id, On: on})

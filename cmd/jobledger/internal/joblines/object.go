@@ -6,7 +6,7 @@ import (
 	"errors"
 	"io"
 
-	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 )
 
 // notObject says what is wrong with a line that is not one JSON object; nil: nothing is.
@@ -19,11 +19,11 @@ func notObject(line []byte) error {
 	d := json.NewDecoder(bytes.NewReader(line))
 	switch err := d.Decode(new(json.RawMessage)); {
 	case !isObject:
-		return cli.Usagef("not a JSON object")
+		return fault.Usagef("not a JSON object")
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return cli.Usagef("not a JSON object: it breaks off")
+		return fault.Usagef("not a JSON object: it breaks off")
 	case err != nil:
-		return cli.Usagef("not a JSON object: %w", err)
+		return fault.Usagef("not a JSON object: %w", err)
 	}
-	return cli.Usagef("text after the JSON object; a line holds one")
+	return fault.Usagef("text after the JSON object; a line holds one")
 }

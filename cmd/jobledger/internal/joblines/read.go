@@ -18,7 +18,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/commands"
 	"jobledger/commands/remote/wire"
@@ -85,9 +85,9 @@ func (r Reader) Chunks(content io.Reader) iter.Seq2[Chunk, error] {
 			}
 			e, err := r.job(text)
 			if err != nil {
-				code, why, hint := cli.Explain(err)
+				code, why, hint := fault.Explain(err)
 				err = wire.InLine(n, wire.InField(FieldOf(err), fmt.Errorf("line %d: %s", n, why)))
-				yield(Chunk{}, &cli.Error{Code: code, Err: err, Hint: hint})
+				yield(Chunk{}, &fault.Error{Code: code, Err: err, Hint: hint})
 				return
 			}
 			replace := r.Refresh && e.OnDuplicate == commands.ReplaceDuplicate
@@ -105,7 +105,7 @@ func (r Reader) Chunks(content io.Reader) iter.Seq2[Chunk, error] {
 		}
 		switch err := lines.Err(); {
 		case errors.Is(err, bufio.ErrTooLong):
-			yield(Chunk{}, cli.Usagef("line %d is longer than 8 MiB", n+1))
+			yield(Chunk{}, fault.Usagef("line %d is longer than 8 MiB", n+1))
 		case err != nil:
 			yield(Chunk{}, fmt.Errorf("line %d: %w", n+1, err))
 		case len(next.Jobs) > 0:
@@ -129,7 +129,7 @@ func (r Reader) job(line []byte) (commands.Enqueue, error) {
 	e.Tags = make(map[string]string, len(r.Defaults.Tags))
 	maps.Copy(e.Tags, r.Defaults.Tags)
 	if !utf8.Valid(line) {
-		return e, cli.Usagef("not UTF-8")
+		return e, fault.Usagef("not UTF-8")
 	}
 	if err := notObject(line); err != nil {
 		return e, err
@@ -137,7 +137,7 @@ func (r Reader) job(line []byte) (commands.Enqueue, error) {
 	seen := make([]string, 0, 8)
 	for key, value := range jsonscan.All(line) {
 		if slices.Contains(seen, key) {
-			return e, wire.InField(key, cli.Usagef("the key %q is given twice", key))
+			return e, wire.InField(key, fault.Usagef("the key %q is given twice", key))
 		}
 		seen = append(seen, key)
 		if string(value) == "null" && key != "payload" {
@@ -150,13 +150,13 @@ func (r Reader) job(line []byte) (commands.Enqueue, error) {
 	has := func(key string) bool { return slices.Contains(seen, key) }
 	switch {
 	case has("payload") && has("payload_base64"):
-		return e, wire.InField("payload_base64", cli.Usagef("payload and payload_base64 exclude each other"))
+		return e, wire.InField("payload_base64", fault.Usagef("payload and payload_base64 exclude each other"))
 	case has("id") && has("ref"):
-		return e, wire.InField("ref", cli.Usagef("id and ref exclude each other"))
+		return e, wire.InField("ref", fault.Usagef("id and ref exclude each other"))
 	case has("run_at") && has("delay"):
-		return e, wire.InField("delay", cli.Usagef("run_at and delay exclude each other"))
+		return e, wire.InField("delay", fault.Usagef("run_at and delay exclude each other"))
 	case e.Queue == "":
-		return e, wire.InField("queue", cli.Usagef("no queue, neither here nor as --queue (-q)"))
+		return e, wire.InField("queue", fault.Usagef("no queue, neither here nor for all lines"))
 	}
 	return e, e.Check()
 }
@@ -167,19 +167,19 @@ func (r Reader) field(e *commands.Enqueue, key string, value []byte) (err error)
 	case "queue", "key", "group", "run_at", "delay", "max_runtime", "backoff", "version", "ref",
 		"unique_while", "on_duplicate", "id", "payload_base64":
 		if text, err = jsonscan.Text(value); err != nil {
-			return cli.Usagef("%s: %s is no string%s", key, brief(value), map[string]string{"delay": ` such as "90s"`,
-				"max_runtime": ` such as "90s"`}[key])
+			return fault.Usagef("%s: %s is no string%s", key, brief(value), map[string]string{
+				"delay": ` such as "90s"`, "max_runtime": ` such as "90s"`}[key])
 		}
 	}
 	switch key {
 	case "queue", "key", "group", "version", "ref", "unique_while", "on_duplicate", "id":
 		if text == "" {
-			return cli.Usagef("%s is empty; leave it out where there is none", key)
+			return fault.Usagef("%s is empty; leave it out where there is none", key)
 		}
 	}
 	if key != "payload" || value[0] == '"' { // of other JSON as payload the text is kept
 		if err := event.CheckStrings(value); err != nil {
-			return cli.Usagef("%s: %w", key, err)
+			return fault.Usagef("%s: %w", key, err)
 		}
 	}
 	switch key {
@@ -203,12 +203,12 @@ func (r Reader) field(e *commands.Enqueue, key string, value []byte) (err error)
 		}
 	case "payload_base64":
 		if e.Payload, err = base64.StdEncoding.DecodeString(text); err != nil {
-			return cli.Usagef("payload_base64: %w", err)
+			return fault.Usagef("payload_base64: %w", err)
 		}
 	case "id":
 		id, parseErr := ulid.ParseStrict(text)
 		if parseErr != nil {
-			return cli.Usagef("id: %.60q is not a ULID", text)
+			return fault.Usagef("id: %.60q is not a ULID", text)
 		}
 		e.ID = id.String()
 	case "tags":
@@ -216,14 +216,14 @@ func (r Reader) field(e *commands.Enqueue, key string, value []byte) (err error)
 	case "requires":
 		e.Requires = nil
 		if json.Unmarshal(value, &e.Requires) != nil {
-			return cli.Usagef("requires: %s is no list of strings", brief(value))
+			return fault.Usagef("requires: %s is no list of strings", brief(value))
 		}
 	case "priority":
 		e.Priority, err = wholeValue(key, value, -commands.MaxPriority, commands.MaxPriority)
 	case "max_attempts":
 		e.MaxAttempts, err = wholeValue(key, value, 1, commands.MaxMaxAttempts)
 	case "run_at":
-		e.RunAt, err = cli.ReadNext(key, text, r.Now)
+		e.RunAt, err = timespec.ReadNext(key, text, r.Now)
 	case "delay":
 		var delay time.Duration
 		delay, err = durationValue(key, text, 0, true)
@@ -236,16 +236,16 @@ func (r Reader) field(e *commands.Enqueue, key string, value []byte) (err error)
 		e.Before, err = r.dependencies(key, value)
 	case "hold":
 		if json.Unmarshal(value, &e.Hold) != nil {
-			return cli.Usagef("hold: %s is neither true nor false", brief(value))
+			return fault.Usagef("hold: %s is neither true nor false", brief(value))
 		}
 	case "backoff":
 		if e.Backoff, err = timespec.ParseBackoff(text); err != nil {
-			return cli.Usagef("backoff: %w", err)
+			return fault.Usagef("backoff: %w", err)
 		}
 	case "max_runtime":
 		e.MaxRuntime, err = durationValue(key, text, time.Millisecond, false)
 	default:
-		return cli.Usagef("unknown key %s; allowed: %s", brief(strconv.AppendQuote(nil, key)), Keys)
+		return fault.Usagef("unknown key %s; allowed: %s", brief(strconv.AppendQuote(nil, key)), Keys)
 	}
 	return err
 }
@@ -254,16 +254,16 @@ func (r Reader) field(e *commands.Enqueue, key string, value []byte) (err error)
 // twice would lose one of its values, and null is no value.
 func addTags(tags map[string]string, value json.RawMessage) error {
 	if value[0] != '{' {
-		return cli.Usagef("tags: %s is no object with strings as values", brief(value))
+		return fault.Usagef("tags: %s is no object with strings as values", brief(value))
 	}
 	seen := make(map[string]bool)
 	for name, raw := range jsonscan.All([]byte(value)) {
 		text, err := jsonscan.Text(raw)
 		switch {
 		case err != nil:
-			return cli.Usagef("tags: the value of %q is no string", name)
+			return fault.Usagef("tags: the value of %q is no string", name)
 		case seen[name]:
-			return cli.Usagef("tags: %q is given twice", name)
+			return fault.Usagef("tags: %q is given twice", name)
 		}
 		seen[name], tags[name] = true, text
 	}
@@ -281,11 +281,11 @@ func brief(value json.RawMessage) string {
 func wholeValue(key string, value json.RawMessage, lo, hi int) (int, error) {
 	n, err := strconv.Atoi(string(value))
 	if err != nil || n < lo || n > hi {
-		return 0, cli.Usagef("%s: %s is not a whole number from %d to %d", key, brief(value), lo, hi)
+		return 0, fault.Usagef("%s: %s is not a whole number from %d to %d", key, brief(value), lo, hi)
 	}
 	return n, nil
 }
 
 func durationValue(key, text string, lo time.Duration, allowZero bool) (time.Duration, error) {
-	return cli.ReadDuration(key, text, lo, commands.MaxRunTime, allowZero)
+	return timespec.ReadDuration(key, text, lo, commands.MaxRunTime, allowZero)
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -103,7 +103,7 @@ func (r Ref) only(found []projection.Job, err error, several, hint string) (proj
 
 // usagef is an error in how a job is named.
 func usagef(hint, format string, args ...any) error {
-	return &cli.Error{Code: cli.ExitUsage, Err: fmt.Errorf(format, args...), Hint: hint, Field: "job"}
+	return &fault.Error{Code: fault.ExitUsage, Err: fmt.Errorf(format, args...), Hint: hint, Field: "job"}
 }
 
 // suffixOf returns the end of the first id as an example; ids of one batch differ there.
@@ -133,16 +133,16 @@ func NeverUsed(ctx context.Context, tx *ledger.Tx, queue string, err error) erro
 	case lookErr != nil:
 		return lookErr
 	case near != "":
-		return cli.WithHint(err, "queue %s has never had a job; did you mean %s?", queue, near)
+		return fault.WithHint(err, "queue %s has never had a job; did you mean %s?", queue, near)
 	}
-	return cli.WithHint(err, "queue %s has never had a job", queue)
+	return fault.WithHint(err, "queue %s has never had a job", queue)
 }
 
 // NearQueue returns the queue with jobs whose name is most similar to queue, or "".
 func NearQueue(ctx context.Context, tx *ledger.Tx, queue string) (string, error) {
 	names, err := projection.PlainNames(ctx, tx)
 	for err == nil {
-		near := cli.Nearest(queue, names)
+		near := fault.Nearest(queue, names)
 		if near == "" {
 			return "", nil
 		}

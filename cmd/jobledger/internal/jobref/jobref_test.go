@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
@@ -36,14 +36,14 @@ func TestRefFind(t *testing.T) {
 		{Ref{Key: "invoice-2", Queue: "web"}, ids[2], 0},
 		{Ref{Last: true, Queue: "mail"}, ids[1], 0},
 		{Ref{ID: ids[0][:4]}, "is the beginning of several ids, among them " + ids[0] + " (queued in mail)",
-			cli.ExitUsage},
-		{Ref{Key: "invoice-2"}, `"invoice-2" is a key in several queues`, cli.ExitUsage},
-		{Ref{ID: "invoice-1"}, `"invoice-1" is no job id`, cli.ExitUsage},
-		{Ref{ID: "…K3"}, "give at least its last 4 characters", cli.ExitUsage},
-		{Ref{ID: "7ZZZZZZZZZ"}, "7ZZZZZZZZZ", cli.ExitNoJob},
-		{Ref{Key: "invoice-3"}, `none has the key "invoice-3"`, cli.ExitNoJob},
-		{Ref{Key: "invoice-1", Queue: "web"}, `none in queue web has the key "invoice-1"`, cli.ExitNoJob},
-		{Ref{Last: true, Queue: "mial"}, "queue mial has none", cli.ExitNoJob},
+			fault.ExitUsage},
+		{Ref{Key: "invoice-2"}, `"invoice-2" is a key in several queues`, fault.ExitUsage},
+		{Ref{ID: "invoice-1"}, `"invoice-1" is no job id`, fault.ExitUsage},
+		{Ref{ID: "…K3"}, "give at least its last 4 characters", fault.ExitUsage},
+		{Ref{ID: "7ZZZZZZZZZ"}, "7ZZZZZZZZZ", fault.ExitNoJob},
+		{Ref{Key: "invoice-3"}, `none has the key "invoice-3"`, fault.ExitNoJob},
+		{Ref{Key: "invoice-1", Queue: "web"}, `none in queue web has the key "invoice-1"`, fault.ExitNoJob},
+		{Ref{Last: true, Queue: "mial"}, "queue mial has none", fault.ExitNoJob},
 	}
 	for _, tt := range tests {
 		j, err := tt.ref.Read(t.Context(), s)
@@ -53,12 +53,12 @@ func TestRefFind(t *testing.T) {
 			}
 			continue
 		}
-		if code, text, _ := cli.Explain(err); code != tt.err || !strings.Contains(text, tt.want) {
+		if code, text, _ := fault.Explain(err); code != tt.err || !strings.Contains(text, tt.want) {
 			t.Errorf("%+v: got %d %q, want %d %q", tt.ref, code, text, tt.err, tt.want)
 		}
 	}
 	_, err = Ref{Last: true, Queue: "mial"}.Read(t.Context(), s)
-	if _, _, hint := cli.Explain(err); hint != "queue mial has never had a job; did you mean mail?" {
+	if _, _, hint := fault.Explain(err); hint != "queue mial has never had a job; did you mean mail?" {
 		t.Errorf("the hint at a misspelt queue: got %q", hint)
 	}
 	_, err = Ref{Last: true, Queue: "web"}.AsOf(projection.Moment{Pos: 2}).Read(t.Context(), s)

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
@@ -43,7 +44,7 @@ func OperateWith(p *cli.Program, c *cli.Context, choose func(before projection.J
 func operate(p *cli.Program, c *cli.Context, choose func(before projection.Job) (commands.Command, error),
 	describe func(before, after projection.Job) string, otherwise func(*commands.Service, jobref.Ref,
 		error) error) error {
-	refs, err := jobref.FromLine(c)
+	refs, err := RefsOf(c)
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func operate(p *cli.Program, c *cli.Context, choose func(before projection.Job) 
 		if err == nil {
 			continue
 		}
-		thisCode, _, hint := cli.Explain(err)
+		thisCode, _, hint := fault.Explain(err)
 		if len(refs) == 1 || thisCode == cli.ExitBusy || thisCode == cli.ExitUnexpected {
 			return err // that would be said of every other one too
 		}

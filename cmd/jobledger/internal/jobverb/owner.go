@@ -115,7 +115,7 @@ func printAfter(p *cli.Program, j projection.Job) error {
 
 // ClaimOf says which claim is meant: its job, its token, and, where that was given, its worker.
 func ClaimOf(c *cli.Context) (ref jobref.Ref, token, owner string, err error) {
-	ref, ok, err := jobref.OneFromLine(c)
+	ref, ok, err := RefOf(c)
 	if err != nil {
 		return ref, "", "", err
 	}

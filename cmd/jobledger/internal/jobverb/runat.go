@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/timespec"
 )
 
 // RunAt reads --run-at or --delay; given is false when neither is there. What it refuses, it refuses whatever
@@ -16,7 +17,7 @@ func RunAt(p *cli.Program, c *cli.Context) (t time.Time, given bool, err error) 
 	case delayed:
 		return p.Now().Add(delay), true, nil
 	case c.IsSet("run-at"):
-		t, err = cli.ReadNext("--run-at", c.String("run-at"), p.Now())
+		t, err = timespec.ReadNext("--run-at", c.String("run-at"), p.Now())
 		return t, err == nil, err
 	}
 	return t, false, nil

@@ -133,24 +133,24 @@ func tagText(tags map[string]string) string {
 	return strings.Join(parts, ", ")
 }
 
-// FullJobJSON is j for programs, where it is of the past with what has become of it. Its events are not in
-// it.
-func FullJobJSON(j state.Job) any {
-	full, exit := render.ToFullJSON(j.Job, false), render.ToExitJSON(j.Exit())
-	gone := goneJSON{j.PayloadGone.Why, j.ResultGone.Why}
-	if j.Later == 0 {
-		return struct {
-			render.FullJobJSON
-			render.ExitJSON
-			goneJSON
-		}{full, exit, gone}
-	}
-	return struct {
-		render.FullJobJSON
+// FullJobJSON is j for programs, if it is of the past with what has become of it; payload and result are in
+// it for those who may see bodies. Its events are not in it.
+func FullJobJSON(j state.Job, bodies bool) any {
+	full := render.ToFullJSON(j.Job, false)
+	out := struct {
+		render.JobJSON
+		*render.BodiesJSON
 		render.ExitJSON
-		render.StateNow
+		*render.StateNow
 		goneJSON
-	}{full, exit, render.StateNow{StateNow: j.Later.String()}, gone}
+	}{full.JobJSON, nil, render.ToExitJSON(j.Exit()), nil, goneJSON{j.PayloadGone.Why, j.ResultGone.Why}}
+	if bodies {
+		out.BodiesJSON = &full.BodiesJSON
+	}
+	if j.Later != 0 {
+		out.StateNow = &render.StateNow{StateNow: j.Later.String()}
+	}
+	return out
 }
 
 // goneJSON says why a payload or a result is null.

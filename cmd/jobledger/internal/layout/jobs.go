@@ -36,17 +36,15 @@ func AddJob(t *render.Table, j projection.Then, exit projection.Exit, past bool,
 
 // JobJSON is a job for programs, with past also with what has become of it.
 func JobJSON(j projection.Then, exit projection.Exit, past bool) any {
-	if !past {
-		return struct {
-			render.JobJSON
-			render.ExitJSON
-		}{render.ToJSON(j.Job), render.ToExitJSON(exit)}
-	}
-	return struct {
+	out := struct {
 		render.JobJSON
 		render.ExitJSON
-		render.StateNow
-	}{render.ToJSON(j.Job), render.ToExitJSON(exit), render.StateNow{StateNow: j.Now.String()}}
+		*render.StateNow
+	}{render.ToJSON(j.Job), render.ToExitJSON(exit), nil}
+	if past {
+		out.StateNow = &render.StateNow{StateNow: j.Now.String()}
+	}
+	return out
 }
 
 // sinceWhen is the time that matters most for a job in its state; a date where that is not recent.

@@ -1,13 +1,16 @@
 package layout
 
 import (
+	"context"
 	"fmt"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/attempts"
+	"jobledger/projection/query"
 )
 
 // Owner is who held a job at a moment.
@@ -20,6 +23,15 @@ type Owner struct {
 
 // Held reports whether there was an owner.
 func (o Owner) Held() bool { return o.Claim.Pos > 0 }
+
+// ReadOwner returns who held job n at a moment.
+func ReadOwner(ctx context.Context, tx *ledger.Tx, n int64, at projection.Moment) (o Owner, err error) {
+	o.At = at
+	if o.Job, err = projection.IDOf(ctx, tx, n); err == nil {
+		o.State, o.Claim, err = query.Owner{Job: n, At: at}.Read(ctx, tx)
+	}
+	return o, err
+}
 
 // OwnerJSON is an owner for programs.
 type OwnerJSON struct {

@@ -6,6 +6,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/projection"
+	"jobledger/projection/query"
 )
 
 // Queues is a table of which queues are paused at now.
@@ -50,9 +51,12 @@ type QueueThenJSON struct {
 	Pos  int64   `json:"pos"`
 }
 
-// NewQueueThenJSON is q, as it was at m, for programs.
-func NewQueueThenJSON(q projection.Queue, m projection.Moment) QueueThenJSON {
-	return QueueThenJSON{NewQueueJSON(q), render.TimeOrNull(m.At), m.Pos}
+// QueueJSONOf is q, as it is or as it was, for programs.
+func QueueJSONOf(q projection.Queue, past query.Past) any {
+	if !past.Given {
+		return NewQueueJSON(q)
+	}
+	return QueueThenJSON{NewQueueJSON(q), render.TimeOrNull(past.At), past.Pos}
 }
 
 // QueueSetJSON is a queue after pause or resume, for programs.

@@ -11,6 +11,7 @@ import (
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/query"
 	"jobledger/projection/status"
 )
 
@@ -105,9 +106,12 @@ type CountsJSON struct {
 	Blocked   int64 `json:"blocked,omitempty"`
 }
 
-// NewStatusThenJSON is q, as it was at m, for programs.
-func NewStatusThenJSON(q status.Queue, m projection.Moment) StatusThenJSON {
-	return StatusThenJSON{state.NewQueue(q, m.At), render.TimeOrNull(m.At), m.Pos, countsOf(q.Now)}
+// StatusJSON is q, as it is at now or as it was, for programs.
+func StatusJSON(q status.Queue, past query.Past, now time.Time) any {
+	if !past.Given {
+		return state.NewQueue(q, now)
+	}
+	return StatusThenJSON{state.NewQueue(q, past.At), render.TimeOrNull(past.At), past.Pos, countsOf(q.Now)}
 }
 
 func countsOf(n map[event.State]int64) CountsJSON {

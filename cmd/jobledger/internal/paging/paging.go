@@ -15,7 +15,6 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
-	"jobledger/projection"
 	"jobledger/projection/query"
 )
 
@@ -69,48 +68,12 @@ func (r *Reader) Attempts(ctx context.Context, q query.Attempts) iter.Seq2[query
 	}, func(a query.Attempt) { q.After = a.Pos })
 }
 
-// Job is a job of a list.
-type Job struct {
-	projection.Then
-	Exit projection.Exit // how its command ended when it failed last
-}
-
-// Jobs yields the jobs that f selects, as they are now or, unless asOf is nil, as they were then.
-func (r *Reader) Jobs(ctx context.Context, f projection.Filter,
-	asOf *projection.Moment) iter.Seq2[Job, error] {
-	if r.SearchTime > 0 && (f.Key == "" || len(f.Queues) == 0) { // these have an index
-		return r.search(ctx, f, asOf)
+// Jobs yields the jobs that q asks for.
+func (r *Reader) Jobs(ctx context.Context, q query.Jobs) iter.Seq2[query.Job, error] {
+	if r.SearchTime > 0 && (q.Filter.Key == "" || len(q.Filter.Queues) == 0) { // these have an index
+		return r.search(ctx, q)
 	}
-	return r.inWindow(ctx, f, asOf)
-}
-
-func readJobs(ctx context.Context, tx *ledger.Tx, f projection.Filter, asOf *projection.Moment) ([]Job,
-	error) {
-	var then []projection.Then
-	var jobs []projection.Job
-	var pos int64
-	var err error
-	if asOf != nil {
-		pos = asOf.Pos
-		then, err = projection.ListAsOf(ctx, tx, f, *asOf)
-		for _, j := range then {
-			jobs = append(jobs, j.Job)
-		}
-	} else {
-		jobs, err = projection.List(ctx, tx, f)
-		for _, j := range jobs {
-			then = append(then, projection.Then{Job: j})
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	exits, err := projection.LastExits(ctx, tx, jobs, pos)
-	page := make([]Job, len(then))
-	for i, j := range then {
-		page[i] = Job{j, exits[j.N]}
-	}
-	return page, err
+	return r.inWindow(ctx, q)
 }
 
 // each yields what read returns, at most size things a page, until a page is short. after hears of each thing
@@ -149,19 +112,6 @@ func each[T any](ctx context.Context, r *Reader, size int, read func(tx *ledger.
 			}
 		}
 	}
-}
-
-// BeforeLastEvents returns the pos before the last n events that f selects.
-func BeforeLastEvents(ctx context.Context, tx *ledger.Tx, f ledger.Filter, n int) (int64, error) {
-	after := f.After
-	f.Limit, f.Last = n, true
-	for e, err := range tx.Events(ctx, f) {
-		if err != nil {
-			return 0, err
-		}
-		return max(after, e.Pos-1), nil
-	}
-	return after, nil
 }
 
 // BeforeLastAttempts returns the pos before the last n claims that q asks for.

@@ -7,6 +7,7 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/projection"
+	"jobledger/projection/query"
 )
 
 // Ended says how far a search came in its time, as an error. All jobs with a greater number than Reached were
@@ -28,11 +29,11 @@ const (
 )
 
 // search is Jobs for at most about r.SearchTime.
-func (r *Reader) search(ctx context.Context, f projection.Filter,
-	asOf *projection.Moment) iter.Seq2[Job, error] {
-	return func(yield func(Job, error) bool) {
+func (r *Reader) search(ctx context.Context, q query.Jobs) iter.Seq2[query.Job, error] {
+	f := q.Filter
+	return func(yield func(query.Job, error) bool) {
 		began, window := time.Now(), int64(firstWindow)
-		newest, err := r.newest(ctx, asOf)
+		newest, err := r.newest(ctx, q.At)
 		until := newest
 		if f.Until > 0 {
 			until = min(until, f.Until)
@@ -45,10 +46,10 @@ func (r *Reader) search(ctx context.Context, f projection.Filter,
 				r.Ended, err = r.ended(ctx, f.After, until, newest)
 				break
 			}
-			in := f
-			in.After, in.Until, in.Before = max(f.After, until-window), until, 0
+			in := q
+			in.Filter.After, in.Filter.Until, in.Filter.Before = max(f.After, until-window), until, 0
 			windowBegan := time.Now()
-			for j, err := range r.inWindow(ctx, in, asOf) {
+			for j, err := range r.inWindow(ctx, in) {
 				if !yield(j, err) || err != nil {
 					return
 				}
@@ -56,7 +57,7 @@ func (r *Reader) search(ctx context.Context, f projection.Filter,
 			if r.More {
 				return
 			}
-			until = in.After
+			until = in.Filter.After
 			switch took := time.Since(windowBegan); {
 			case took < windowTime:
 				window *= widening
@@ -65,18 +66,17 @@ func (r *Reader) search(ctx context.Context, f projection.Filter,
 			}
 		}
 		if err != nil {
-			yield(Job{}, err)
+			yield(query.Job{}, err)
 		}
 	}
 }
 
 // inWindow yields all jobs of a window.
-func (r *Reader) inWindow(ctx context.Context, f projection.Filter,
-	asOf *projection.Moment) iter.Seq2[Job, error] {
-	return each(ctx, r, jobPage, func(tx *ledger.Tx, limit int) ([]Job, error) {
-		f.Limit = limit
-		return readJobs(ctx, tx, f, asOf)
-	}, func(j Job) { f.Before = j.N })
+func (r *Reader) inWindow(ctx context.Context, q query.Jobs) iter.Seq2[query.Job, error] {
+	return each(ctx, r, jobPage, func(tx *ledger.Tx, limit int) ([]query.Job, error) {
+		q.Filter.Limit = limit
+		return q.Read(ctx, tx)
+	}, func(j query.Job) { q.Filter.Before = j.N })
 }
 
 // newest is the greatest number that a job may have.

@@ -27,6 +27,11 @@ func BackoffOrNull(b event.Backoff) *BackoffJSON {
 // FullJobJSON is a job with what it was given and what it gave.
 type FullJobJSON struct {
 	JobJSON
+	BodiesJSON
+}
+
+// BodiesJSON is what a job was given and what it gave.
+type BodiesJSON struct {
 	Payload       *string `json:"payload"`
 	PayloadBase64 *string `json:"payload_base64"` // instead of payload where that is not UTF-8
 	Result        *string `json:"result"`

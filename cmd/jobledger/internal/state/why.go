@@ -11,6 +11,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/query"
 	"jobledger/projection/status"
 )
 
@@ -44,26 +45,24 @@ type Why struct {
 	BlockedBy    []event.JobID `json:"blocked_by,omitempty"`  // up to 100
 }
 
-// Explain returns why j is in its state at now. Times in the text are in the zone of now.
-func Explain(ctx context.Context, tx *ledger.Tx, j projection.Job, now time.Time) (Why, error) {
-	facts, err := status.Explain(ctx, tx, j, now)
-	if err != nil {
-		return Why{}, err
+// Explain returns why j, as it is now, is in its state at now; or why it was in its state at a moment of the
+// past: then without a state if it did not exist yet, and without commands that would help now. Times in the
+// text are in the zone of now.
+func Explain(ctx context.Context, tx *ledger.Tx, j projection.Job, past query.Past, now time.Time) (why Why,
+	err error) {
+	r := reasons{now: now}
+	if !past.Given {
+		r.Why, err = status.Explain(ctx, tx, j, now)
+	} else {
+		r.Why, err = status.ExplainAsOf(ctx, tx, j.N, past.Moment)
+		r.now, r.past = past.At.In(now.Location()), true
 	}
-	r := reasons{Why: facts, now: now}
-	return r.explain(), nil
-}
-
-// ExplainAsOf returns why job n was in its state at m; without a state where it did not exist yet. Commands
-// that would help now are left out. Times in the text are in zone.
-func ExplainAsOf(ctx context.Context, tx *ledger.Tx, n int64, m projection.Moment, zone *time.Location) (
-	Why, error) {
-	facts, err := status.ExplainAsOf(ctx, tx, n, m)
-	if err != nil || facts.Job.State == 0 {
-		return Why{}, err
+	if err != nil || r.Job.State == 0 {
+		return why, err
 	}
-	r := reasons{Why: facts, now: m.At.In(zone), past: true}
-	r.say("As of %s (pos %d):", r.local(m.At), m.Pos)
+	if r.past {
+		r.say("As of %s (pos %d):", r.local(past.At), past.Pos)
+	}
 	return r.explain(), nil
 }
 

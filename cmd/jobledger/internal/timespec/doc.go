@@ -2,5 +2,6 @@
 // is an argument, and errors say only what is wrong with the text. Package cli adds the name of the flag.
 //
 // Files in reading order: when.go has [ParseWhen], duration.go has [ParseDuration], backoff.go has
-// [ParseBackoff].
+// [ParseBackoff]; read.go reads
+// the value of a named field or flag.
 package timespec

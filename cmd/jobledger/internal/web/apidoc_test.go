@@ -26,7 +26,7 @@ var (
 // scope and of one queue.
 func TestPageOfTheAPI(t *testing.T) {
 	t.Parallel()
-	s := serveWith(t, "127.0.0.1:0", answerOfMail)
+	s := serve(t, "127.0.0.1:0")
 	d, _ := readDocument(t)
 	limited := s.create("limited", []string{"mail"}, access.Metrics)
 	answer, page := s.do("GET", "/api", nil, "Authorization", limited)
@@ -101,7 +101,7 @@ func TestPageOfTheAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	if runtime.GOOS == "linux" {
-		_, page := serveOnSocket(t, answerOfMail).do("GET", "/api", nil)
+		_, page := serveOnSocket(t, func(*Config) {}).do("GET", "/api", nil)
 		if !strings.Contains(html.UnescapeString(page), `>curl --unix-socket "$SOCKET" "http://`) ||
 			strings.Contains(page, "-H &#34;Authorization") {
 			t.Error("on a Unix socket there is no command with its path")

@@ -97,7 +97,6 @@ func (s *Server) handleOn(store *ledger.Store, pattern string) handle {
 		config.Store, config.Copy, config.Archive = store, true, ""
 		config.Moments, config.Figures = new(view.Moments), new(view.Now)
 		pages := &page.Pages{Acts: s.pages.Acts, Ledgers: s.pages.Ledgers, Name: s.pages.Name}
-		config.Ask, pages.Tables = s.Copied(store)
 		pages.API = api.New(config)
 		s.copied.store, s.copied.handles = store, make(map[string]handle)
 		for _, rt := range readers(pages) {

@@ -2,7 +2,6 @@ package web
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"encoding/pem"
@@ -24,11 +23,9 @@ import (
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/page"
-	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
 	"jobledger/commands/remote"
-	"jobledger/ledger"
 	"jobledger/ledger/event"
 )
 
@@ -62,12 +59,11 @@ func TestPrefixIsInEveryAddress(t *testing.T) {
 			}
 			s := serveWith(t, "127.0.0.1:0", func(c *Config) {
 				c.Proxy, c.Prefix = proxy, door.Prefix{Path: proxy.Path, Stripped: stripped}
-				c.Ask = func(ctx context.Context, w io.Writer, _ []string) error { // the first event, three times
-					found, err := view.EventsOf(ctx, c.Store, ledger.Filter{Limit: 1})
-					if err == nil {
-						_, err = w.Write(bytes.Repeat(found[0].Line, 3))
-					}
-					return err
+				more := make([]commands.Enqueue, 2)
+				more[0].Queue, more[1].Queue = "other", "other"
+				service := &commands.Service{Store: c.Store}
+				if _, err := service.Enqueue(t.Context(), "cli:test", more...); err != nil {
+					t.Fatal(err)
 				}
 			})
 			if target, err = url.Parse(s.base); err != nil {
@@ -232,7 +228,7 @@ func (b *behind) answers(stripped bool) {
 		}
 	}
 	answer, text := b.do("GET", b.public+api.Root+"/events?limit=2", "")
-	if next := `"/tools/jobs/api/v1/events?after=1`; !strings.Contains(text, next) ||
+	if next := `"/tools/jobs/api/v1/events?after=2`; !strings.Contains(text, next) ||
 		!strings.HasPrefix(answer.Header.Get("Link"), "<"+next[1:]) {
 		b.t.Errorf("the next page: %q, %s", answer.Header.Get("Link"), text)
 	}

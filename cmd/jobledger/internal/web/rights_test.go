@@ -2,8 +2,6 @@ package web
 
 import (
 	"cmp"
-	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -170,7 +168,7 @@ type credentialed struct {
 func TestRightsOfEveryRoute(t *testing.T) {
 	t.Parallel()
 	everything := "read bodies enqueue work operate erase metrics admin"
-	s := serveWith(t, "127.0.0.1:0", answerOfMail)
+	s := serve(t, "127.0.0.1:0")
 	cookie, _ := s.login()
 	credentials := []credentialed{{name: "no credential"},
 		{"a session", []string{"Cookie", cookie}, "read bodies metrics operate", "*"}}
@@ -193,32 +191,8 @@ func TestRightsOfEveryRoute(t *testing.T) {
 		[]string{"Authorization", admin, "Cookie", cookie}, "admin", "*"})
 	s.walkRights(credentials)
 	if runtime.GOOS == "linux" {
-		socket := serveOnSocket(t, answerOfMail)
+		socket := serveOnSocket(t, func(*Config) {})
 		socket.walkRights([]credentialed{{"this user on a Unix socket", nil, everything, "*"}})
-	}
-}
-
-// answerOfMail lets each verb of c print a line about the job and the queue mail, unless it is asked about
-// the queue other.
-func answerOfMail(c *Config) {
-	c.Ask = func(ctx context.Context, out io.Writer, words []string) error {
-		for e, err := range c.Store.Lines(ctx, ledger.Filter{Until: 1}, false) {
-			switch {
-			case err != nil:
-				return err
-			case slices.Contains(words, "--queue=other"):
-				return nil
-			case words[0] == "events":
-				var line []byte
-				if line, err = json.Marshal(e); err == nil {
-					_, err = out.Write(append(line, '\n'))
-				}
-			default:
-				_, err = fmt.Fprintf(out, `{"id":"%[1]s","job":"%[1]s","queue":"mail"}`+"\n", e.Job)
-			}
-			return err
-		}
-		return nil
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/doctor"
 	"jobledger/cmd/jobledger/internal/web/access"
 	"jobledger/cmd/jobledger/internal/web/act"
 	"jobledger/cmd/jobledger/internal/web/api"
@@ -45,16 +45,15 @@ var DefaultTimes = Times{Header: 5 * time.Second, Body: 30 * time.Second, Idle: 
 
 // Config says what a [Server] serves.
 type Config struct {
-	Store  *ledger.Store
-	Ask    api.Ask
-	Tables page.Tables
-	Now    func() time.Time // in the zone in which pages show times
-	Name   string           // the ledger, as pages call it
+	Store *ledger.Store
+	Now   func() time.Time // in the zone in which pages show times
+	Name  string           // the ledger, as pages call it
 	// ReadOnly takes every right to change something from those who need no token.
 	ReadOnly bool
 	// AllowErase gives the right to erase to who logs in by a link.
 	AllowErase bool
 	Owner      string // the user who runs the server, as an actor: cli:ada@build7
+	Host       string // the name of this machine
 
 	Certificate *door.Certificate // for TLS; nil: none
 	ClientCA    *door.ClientCA    // signs certificates of clients, in place of tokens; nil: none
@@ -79,8 +78,8 @@ type Config struct {
 
 	Archive string // the folder of the archive; "": it is not known
 
-	// Copied returns Ask and Tables for a copy of the ledger. It is needed where the archive is known.
-	Copied func(*ledger.Store) (api.Ask, page.Tables)
+	// Examine returns what is wrong around the ledger; nil: it is not known.
+	Examine func(context.Context) ([]doctor.Finding, error)
 
 	// Announce shows a login link to the user who runs the server; nil: there are none.
 	Announce func(link string)
@@ -108,11 +107,14 @@ func New(c Config) *Server {
 	if c.Report == nil {
 		c.Report = func(string, ...any) {}
 	}
+	if c.Examine == nil {
+		c.Examine = func(context.Context) ([]doctor.Finding, error) { return nil, nil }
+	}
 	if c.Times == (Times{}) {
 		c.Times = DefaultTimes
 	}
 	s := &Server{Config: c, follower: view.NewFollower(), verifier: view.NewVerifier(c.Now, c.CheckAt)}
-	pages := &page.Pages{Tables: c.Tables, Name: c.Name}
+	pages := &page.Pages{Name: c.Name}
 	s.door = door.New(door.Config{Store: c.Store, Now: c.Now, Owner: c.Owner, ReadOnly: c.ReadOnly,
 		AllowErase: c.AllowErase, Announce: c.Announce,
 		Report: c.Report, ShowProblem: pages.ShowProblem, Hosts: c.Hosts,
@@ -120,7 +122,7 @@ func New(c Config) *Server {
 		Peers: c.Peers, Keys: &access.Keys{Path: c.Access}, Rate: c.Rate, AskTimeout: c.Times.Ask})
 	s.door.Lag = s.follower.Lag
 	s.api = api.New(api.Config{Store: c.Store, Door: s.door, Follower: s.follower,
-		Moments: new(view.Moments), Figures: new(view.Now), Verifier: s.verifier, Ask: c.Ask, Now: c.Now,
+		Moments: new(view.Moments), Figures: new(view.Now), Verifier: s.verifier, Examine: c.Examine, Now: c.Now,
 		Search: c.Times.Search, Archive: c.Archive, Report: c.Report})
 	if c.Archive != "" {
 		s.whole = view.NewWhole(c.Store, c.Archive)
@@ -135,7 +137,7 @@ func New(c Config) *Server {
 		Busy:   s.sweeper.busy, MostWaiting: cmp.Or(c.Waiting, work.MaxWaiting)})
 	s.api.Waiting = s.work.Waiting
 	if c.Webhooks != "" && !c.ReadOnly {
-		s.webhooks = &hook.Dispatcher{Service: service, Path: c.Webhooks, Host: cli.Hostname(""),
+		s.webhooks = &hook.Dispatcher{Service: service, Path: c.Webhooks, Host: c.Host,
 			Busy: s.sweeper.busy, Report: c.Report}
 	}
 	s.door.Add(s.door.HealthRoutes()...)

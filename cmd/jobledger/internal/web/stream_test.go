@@ -353,7 +353,7 @@ func TestStreamDropsClientThatReadsNothing(t *testing.T) {
 	s := serve(t, "127.0.0.1:0")
 	logged := make(chan string, 4)
 	links := make(chan string, 1)
-	slow := New(Config{Store: s.Store, Ask: s.Ask, Tables: s.Tables, Now: time.Now,
+	slow := New(Config{Store: s.Store, Now: time.Now,
 		Report:   func(format string, args ...any) { logged <- fmt.Sprintf(format, args...) },
 		Announce: func(link string) { links <- link }})
 	slow.api.StreamWrite = 20 * time.Millisecond

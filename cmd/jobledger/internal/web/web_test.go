@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/page"
 	"jobledger/commands"
@@ -58,10 +56,6 @@ func serveWith(t testing.TB, address string, change func(c *Config)) *served {
 		links: make(chan string, 4), client: &http.Client{
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	c := Config{Store: scenario.Store, Now: time.Now, Name: "jobs.db", Report: t.Logf,
-		Ask: func(context.Context, io.Writer, []string) error { return nil },
-		Tables: func(context.Context, []string) ([]*render.Table, error) {
-			return nil, cli.Exitf(cli.ExitNothing, "no job matches")
-		},
 		Owner: "cli:ada@build7", Access: s.access, Announce: func(link string) { s.links <- link }}
 	change(&c)
 	s.Server = New(c)

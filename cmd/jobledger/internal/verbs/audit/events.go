@@ -8,16 +8,15 @@ import (
 	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/await"
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/jobfilter"
 	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/jobverb"
 	"jobledger/cmd/jobledger/internal/paging"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/seen"
 	"jobledger/cmd/jobledger/internal/terminal"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
-	"jobledger/projection"
 )
 
 // Events reads the ledger itself.
@@ -70,12 +69,7 @@ func (p *Verbs) events(c *cli.Context) error {
 	defer service.Store.Close()
 	l := eventListing{Verbs: p, Reader: paging.Reader{Store: service.Store, Limit: c.Int("limit")}}
 	err = service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
-		if l.filter, err = p.eventFilter(c, tx); err == nil && c.IsSet("last") {
-			l.filter.After, err = paging.BeforeLastEvents(c.Context, tx, l.filter, c.Int("last"))
-		}
-		if err == nil && l.filter.Job == 0 {
-			err = projection.AfterHorizon(c.Context, tx, l.filter.After)
-		}
+		l.filter, err = p.eventFilter(c, tx)
 		return err
 	})
 	if err != nil {
@@ -181,45 +175,16 @@ func (l *eventListing) sayMore() error {
 	return l.MessageAfter("there are more; go on with --after %d", l.filter.After)
 }
 
-// eventFilter reads the flags. Whatever they say, the listing ends where the ledger ends now.
+// eventFilter reads the flags.
 func (p *Verbs) eventFilter(c *cli.Context, tx *ledger.Tx) (f ledger.Filter, err error) {
-	from, to, err := p.FromTo(c)
+	q, err := jobfilter.Events(jobverb.Asked(c, jobfilter.EventFields), p.Now())
+	if err == nil && c.IsSet("job") {
+		q.Filter.Job, err = jobref.Ref{ID: c.String("job")}.Number(c.Context, tx)
+	}
 	if err != nil {
 		return f, err
 	}
-	f = ledger.Filter{Worker: c.String("worker"), Queue: c.String("queue"), Actor: c.String("actor"),
-		After: int64(c.Int("after"))}
-	if f.Kinds, err = jobfilter.EventKinds(c.StringSlice("kind")); err != nil {
-		return f, err
-	}
-	if f.Until, err = tx.Tail(c.Context); err != nil {
-		return f, err
-	}
-	if m, past, err := p.MomentFlag(c, "as-of", tx); err != nil {
-		return f, err
-	} else if past {
-		f.Until = m.Pos
-	}
-	if c.IsSet("job") {
-		if f.Job, err = (jobref.Ref{ID: c.String("job")}).Number(c.Context, tx); err != nil {
-			return f, err
-		}
-	}
-	if from != nil {
-		after, err := export.PosOf(c.Context, tx, *from, true)
-		if err != nil {
-			return f, err
-		}
-		f.After = max(f.After, after)
-	}
-	if to != nil {
-		until, err := export.PosOf(c.Context, tx, *to, false)
-		if err != nil {
-			return f, err
-		}
-		f.Until = min(f.Until, until)
-	}
-	return f, nil
+	return q.Resolve(c.Context, tx, p.Now())
 }
 
 // printListed prints one event of a listing, as JSON or as a line for people, the first below a header.

@@ -2,22 +2,20 @@ package audit
 
 import (
 	"errors"
-	"slices"
 
 	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/historytext"
-	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/jobverb"
 	"jobledger/commands"
 	"jobledger/commands/archive"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
-	"jobledger/projection"
+	"jobledger/projection/query"
 )
 
 // History answers "what happened to this job, when, and who did it".
 func (p *Verbs) History() cli.Verb {
-	return archived.With(p.Program, jobref.Verb(cli.Verb{
+	return archived.With(p.Program, jobverb.ByName(cli.Verb{
 		Name: "history", Group: cli.GroupAudit, Usage: "show what happened to a job, event by event",
 		About: "Each line says when, how long after the event before, what happened, to which state that led, " +
 			"and who did it. A write that was refused, because its lease was lost or the job had ended, reads " +
@@ -31,52 +29,41 @@ func (p *Verbs) History() cli.Verb {
 		},
 		Exits: []int{cli.ExitNothing, cli.ExitNoJob},
 		Run: func(c *cli.Context) error {
-			ref, _, err := jobref.OneFromLine(c)
+			ref, _, err := jobverb.RefOf(c)
 			if err != nil {
 				return err
 			}
-			var events []event.Event
-			var m projection.Moment
-			var past bool
+			var h query.Happened
+			var q query.History
 			err = p.Read(c.Context, func(tx *ledger.Tx) (err error) {
-				if m, past, err = p.MomentFlag(c, "as-of", tx); past {
-					ref = ref.AsOf(m)
-				}
+				m, past, err := p.MomentFlag(c, "as-of", tx)
 				if err != nil {
 					return err
 				}
-				n, err := ref.Number(c.Context, tx)
-				if err != nil {
-					return err
+				if past {
+					q.At, ref = &m, ref.AsOf(m)
 				}
-				for e, err := range tx.Events(c.Context, ledger.Filter{Job: n}) {
-					if err != nil {
-						return err
-					}
-					events = append(events, e)
+				if q.Job, err = ref.Number(c.Context, tx); err == nil {
+					h, err = q.Read(c.Context, tx)
 				}
-				return nil
+				return err
 			})
 			if errors.Is(err, commands.ErrNoJob) && ref.ID != "" && !p.Live &&
 				(p.Opened == nil || !p.Opened.Whole) {
+				var events []event.Event
 				events, err = p.archivedHistory(c, ref.ID, err)
+				h = q.Of(events)
 			}
 			if err != nil {
 				return err
 			}
-			if !past {
-				return historytext.Print(p.Program, events)
+			if len(h.Events) == 0 {
+				return cli.Exitf(cli.ExitNothing, "job %s was not enqueued yet; now it is %s", h.Job, h.Now)
 			}
-			known := events
-			events = slices.DeleteFunc(slices.Clone(events), func(e event.Event) bool { return e.Pos > m.Pos })
-			if len(events) == 0 {
-				return cli.Exitf(cli.ExitNothing, "job %s was not enqueued yet; now it is %s", known[0].Job,
-					historytext.LastState(known))
+			if q.At != nil && !p.JSON {
+				p.Message("%s", p.Moment(*q.At))
 			}
-			if !p.JSON {
-				p.Message("%s", p.Moment(m))
-			}
-			return historytext.Print(p.Program, events)
+			return jobverb.PrintHistory(p.Program, h.Events)
 		},
 	}))
 }

@@ -12,7 +12,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/incident"
-	"jobledger/cmd/jobledger/internal/jobfilter"
+	"jobledger/cmd/jobledger/internal/jobverb"
 	"jobledger/ledger"
 )
 
@@ -68,7 +68,7 @@ func (p *Verbs) incident(c *cli.Context) error {
 	defer service.Store.Close()
 	var w export.Window
 	err = service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		w, err = jobfilter.Window(p.Program, c, tx)
+		w, err = jobverb.Window(p.Program, c, tx)
 		return err
 	})
 	switch {

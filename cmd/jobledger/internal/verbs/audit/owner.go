@@ -3,16 +3,14 @@ package audit
 import (
 	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/jobverb"
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/ledger"
-	"jobledger/projection"
-	"jobledger/projection/query"
 )
 
 // Owner answers "who had this job when it happened".
 func (p *Verbs) Owner() cli.Verb {
-	return archived.With(p.Program, jobref.Verb(cli.Verb{
+	return archived.With(p.Program, jobverb.ByName(cli.Verb{
 		Name: "owner", Group: cli.GroupAudit, Usage: "show who held a job at a moment",
 		About: "A claim holds from the moment of its event claimed until right before that of its end. A lease " +
 			"that had run out held on until another process reclaimed the job, so its worker counts as the owner " +
@@ -27,23 +25,20 @@ func (p *Verbs) Owner() cli.Verb {
 		},
 		Exits: []int{cli.ExitNothing, cli.ExitNoJob},
 		Run: func(c *cli.Context) error {
-			ref, _, err := jobref.OneFromLine(c)
+			ref, _, err := jobverb.RefOf(c)
 			if err != nil {
 				return err
 			}
 			var o layout.Owner
 			err = p.Read(c.Context, func(tx *ledger.Tx) (err error) {
-				if o.At, _, err = p.MomentFlag(c, "as-of", tx); err != nil {
-					return err
-				}
-				n, err := ref.AsOf(o.At).Number(c.Context, tx)
+				at, _, err := p.MomentFlag(c, "as-of", tx)
 				if err != nil {
 					return err
 				}
-				if o.Job, err = projection.IDOf(c.Context, tx, n); err != nil {
-					return err
+				n, err := ref.AsOf(at).Number(c.Context, tx)
+				if err == nil {
+					o, err = layout.ReadOwner(c.Context, tx, n, at)
 				}
-				o.State, o.Claim, err = query.Owner{Job: n, At: o.At}.Read(c.Context, tx)
 				return err
 			})
 			if err != nil {

@@ -8,9 +8,9 @@ import (
 
 	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/historytext"
 	"jobledger/cmd/jobledger/internal/jobverb"
 	"jobledger/cmd/jobledger/internal/layout"
+	"jobledger/cmd/jobledger/internal/logfile"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/commands/archive"
@@ -138,7 +138,7 @@ func (p *Verbs) archive(c *cli.Context) error {
 		m.Service = nil
 	}
 	if c.String("logs") == "remove" {
-		if m.Logs, err = cli.LogFolder(service.Store.Path()); err != nil {
+		if m.Logs, err = logfile.Folder(service.Store.Path()); err != nil {
 			return err
 		}
 	}
@@ -211,7 +211,7 @@ func (p *Verbs) archivedHistory(c *cli.Context, store *ledger.Store, dir string)
 		return archiveError(err)
 	}
 	p.Message("as of the event %d, from %s", f.Hi, f.Path)
-	return historytext.Print(p.Program, events)
+	return jobverb.PrintHistory(p.Program, events)
 }
 
 // archiveError gives the errors of package archive their exit codes.

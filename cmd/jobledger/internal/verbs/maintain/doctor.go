@@ -1,12 +1,14 @@
 package maintain
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/doctor"
+	"jobledger/cmd/jobledger/internal/logfile"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 )
@@ -32,22 +34,27 @@ func (p *Verbs) Doctor() cli.Verb {
 		},
 		Exits: []int{cli.ExitDiscrepancy},
 		Run: func(c *cli.Context) error {
-			options := doctor.Options{Deep: c.Bool("deep"), Now: p.Now, DBFlag: p.DBFlag(),
-				Archive: os.Getenv("JOBLEDGER_ARCHIVE")}
-			if ledger.IsServerAddress(p.DB) {
-				address, err := ledger.ServerAddress(p.DB)
-				if err != nil {
-					return err
-				}
-				options.Logs, _ = cli.LogFolder(address) // without a home there are no logs
-			}
-			report, err := doctor.Examine(c.Context, p.DB, options)
+			report, err := p.Examine(c.Context, c.Bool("deep"))
 			if err != nil {
 				return cli.WithFolderHint(p.DB, err)
 			}
 			return p.printExamination(report)
 		},
 	}
+}
+
+// Examine returns what is wrong around the ledger.
+func (p *Verbs) Examine(ctx context.Context, deep bool) (doctor.Report, error) {
+	options := doctor.Options{Deep: deep, Now: p.Now, DBFlag: p.DBFlag(),
+		Archive: os.Getenv("JOBLEDGER_ARCHIVE")}
+	if ledger.IsServerAddress(p.DB) {
+		address, err := ledger.ServerAddress(p.DB)
+		if err != nil {
+			return doctor.Report{}, err
+		}
+		options.Logs, _ = logfile.Folder(address) // without a home there are no logs
+	}
+	return doctor.Examine(ctx, p.DB, options)
 }
 
 func (p *Verbs) printExamination(r doctor.Report) error {

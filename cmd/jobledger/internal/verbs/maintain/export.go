@@ -6,7 +6,7 @@ import (
 	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/export"
-	"jobledger/cmd/jobledger/internal/jobfilter"
+	"jobledger/cmd/jobledger/internal/jobverb"
 	"jobledger/cmd/jobledger/internal/terminal"
 	"jobledger/ledger"
 )
@@ -61,7 +61,7 @@ func (p *Verbs) export(c *cli.Context) error {
 	defer service.Store.Close()
 	var window export.Window
 	err = service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
-		window, err = jobfilter.Window(p.Program, c, tx)
+		window, err = jobverb.Window(p.Program, c, tx)
 		return err
 	})
 	if err != nil {

@@ -110,7 +110,7 @@ func pointOf(ctx context.Context, tx *ledger.Tx, w timespec.When, now time.Time)
 		return to, cli.Usagef("--as-of: there is no event %d yet; the last one is %d", w.Pos, tail)
 	}
 	if err == nil {
-		to.until, err = export.PosOf(ctx, tx, w, false)
+		to.until, err = w.Position(ctx, tx, false)
 	}
 	if err == nil {
 		to.at, err = export.TimeAt(ctx, tx, to.until)

@@ -2,18 +2,20 @@ package operate
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/bulk"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobfilter"
-	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/jobverb"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/query"
 )
 
 // manyJobs is the number of jobs above which a bulk act must say why.
@@ -58,9 +60,9 @@ const aboutBulk = "\nIn place of JOB, a filter selects jobs as in 'list': --stat
 
 // Bulk adds to v, whose arguments are jobs, the flags that select many.
 func bulkVerb(v cli.Verb, may func(event.State) bool) cli.Verb {
-	v = jobref.Verb(v)
+	v = jobverb.ByName(v)
 	_, names := statesFor(may)
-	filters := filterFlags(names)
+	filters := jobverb.FilterFlags(names)
 	v.Flags = append(v.Flags, filters...)
 	v.Flags = append(v.Flags, &cli.BoolFlag{Name: "dry-run",
 		Usage:              "with a filter: change nothing, print how many jobs",
@@ -81,14 +83,9 @@ func spreadFlag() cli.Flag {
 		commands.MaxRunTime, true)
 }
 
-// filterFlags are the flags that select many jobs.
-func filterFlags(states []string) []cli.Flag {
-	return append(jobfilter.Flags(states), jobfilter.FindFlag())
-}
-
 // isBulk reports whether the line selects jobs by a filter.
 func isBulk(c *cli.Context) bool {
-	return slices.ContainsFunc(filterFlags(nil), func(f cli.Flag) bool { return c.IsSet(f.Names()[0]) })
+	return slices.ContainsFunc(jobverb.FilterFlags(nil), func(f cli.Flag) bool { return c.IsSet(f.Names()[0]) })
 }
 
 // notBulk refuses flags of bulk acts on a line that names its jobs, and a queue that names none.
@@ -108,24 +105,23 @@ func notBulk(c *cli.Context, may func(event.State) bool) error {
 
 // bulk carries out act on the jobs that the line selects.
 func (p *Verbs) bulk(c *cli.Context, act bulkAct) error {
-	f, err := bulkFilter(c, act.may)
+	asked := jobverb.Asked(c, jobfilter.JobFields)
+	if asked.Has("find") && !jobfilter.Narrow(asked) {
+		return cli.Usagef("--find says no more than the queue, which alone is no filter")
+	}
+	filter, err := p.bulkFilter(c, asked, act.may)
 	if err != nil {
 		return err
-	}
-	if c.IsSet("find") && !jobfilter.Narrows(c.String("find")) && !slices.ContainsFunc(jobfilter.Flags(nil),
-		func(f cli.Flag) bool { return c.IsSet(f.Names()[0]) }) {
-		return cli.Usagef("--find says no more than the queue, which alone is no filter")
 	}
 	service, err := p.Open(c.Context)
 	if err != nil {
 		return err
 	}
 	defer service.Store.Close()
-	err = service.Store.Read(c.Context, func(tx *ledger.Tx) error {
-		if err := jobfilter.AddWindow(p.Program, c, tx, &f); err != nil {
-			return err
-		}
-		return jobfilter.AddFind(p.Program, c, tx, &f)
+	var f projection.Filter
+	err = service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
+		f, err = filter.Resolve(c.Context, tx)
+		return err
 	})
 	if err != nil {
 		return err
@@ -183,15 +179,9 @@ func (p *Verbs) printSelected(n int) error {
 	return err
 }
 
-// bulkFilter reads the filter of the line, within the states that may is true of.
-func bulkFilter(c *cli.Context, may func(event.State) bool) (projection.Filter, error) {
-	f, err := jobfilter.Read(c)
-	if err != nil {
-		return f, err
-	}
-	if queue := c.String("queue"); queue != "" {
-		f.Queues = []string{queue}
-	}
+// bulkFilter reads which jobs the line asks for, within the states that may is true of.
+func (p *Verbs) bulkFilter(c *cli.Context, asked url.Values, may func(event.State) bool) (f query.JobFilter,
+	err error) {
 	for _, name := range []string{"key", "last"} {
 		if c.IsSet(name) {
 			return f, cli.Usagef("--%s names one job, so it excludes a filter", name)
@@ -200,15 +190,18 @@ func bulkFilter(c *cli.Context, may func(event.State) bool) (projection.Filter, 
 	if c.Args().Present() {
 		return f, cli.Usagef("%q names one job, so it excludes a filter", c.Args().First())
 	}
-	states, names := statesFor(may)
-	for _, s := range f.States {
-		if !may(s) {
+	_, names := statesFor(may)
+	for _, word := range asked["state"] {
+		if s, err := event.ParseState(word); err == nil && !may(s) {
 			return f, cli.WithHint(cli.Usagef("--state: %s is not for jobs that are %s", c.Command.Name, s),
 				"the states are %s", strings.Join(names, ", "))
 		}
 	}
-	if len(f.States) == 0 {
-		f.States = states
+	if !asked.Has("state") {
+		asked["state"] = names
 	}
-	return f, nil
+	if asked.Get("queue") == "" {
+		asked.Del("queue")
+	}
+	return jobfilter.Jobs(asked, p.Now())
 }

@@ -9,6 +9,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/jobverb"
+	"jobledger/cmd/jobledger/internal/logfile"
 	"jobledger/commands"
 	"jobledger/commands/archive"
 	"jobledger/commands/worker/attemptlog"
@@ -48,7 +49,7 @@ func (p *Verbs) erase(c *cli.Context) error {
 		return cli.Usagef("--reason is empty")
 	}
 	path, _ := cli.SplitDSN(p.DB)
-	logs, logsErr := cli.LogFolder(path)
+	logs, logsErr := logfile.Folder(path)
 	erased := 0
 	done := func(_, after projection.Job) {
 		erased++

@@ -11,6 +11,7 @@ import (
 	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/await"
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/commands/schedule"
@@ -123,7 +124,7 @@ func (p *Verbs) sweepEvery(ctx context.Context, sweeper *commands.Sweeper, every
 		if len(r.Reclaimed) > 0 {
 			failure = errors.Join(p.printSwept(r), p.Flush())
 		}
-		switch code, why, _ := cli.Explain(err); {
+		switch code, why, _ := fault.Explain(err); {
 		case err == nil || ctx.Err() != nil:
 		case code == cli.ExitBusy && !errors.Is(err, ledger.ErrReplaced):
 			p.Message("%s; trying again in %s", why, render.Duration(every))

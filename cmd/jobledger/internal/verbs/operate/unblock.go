@@ -2,7 +2,6 @@ package operate
 
 import (
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/jobverb"
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/commands"
@@ -10,7 +9,7 @@ import (
 )
 
 func (p *Verbs) Unblock() cli.Verb {
-	return jobref.Verb(cli.Verb{
+	return jobverb.ByName(cli.Verb{
 		Name: "unblock", Group: cli.GroupOperate, Usage: "lift the hold of jobs that were enqueued with --hold",
 		About: "A job that waits for no other one is queued then; the others stay blocked until these have " +
 			"ended. What a job waits for besides a hold cannot be lifted: 'jobledger why' names it.",

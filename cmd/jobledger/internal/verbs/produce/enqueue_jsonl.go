@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/joblines"
 	"jobledger/cmd/jobledger/internal/jobverb"
 	"jobledger/cmd/jobledger/internal/render"
@@ -38,7 +39,7 @@ func (p *Verbs) enqueueLines(c *cli.Context, defaults commands.Enqueue) error {
 
 	total, err := p.checkLines(c, lines, content)
 	if err != nil {
-		code, why, hint := cli.Explain(err)
+		code, why, hint := fault.Explain(err)
 		return &cli.Error{Code: code, Err: errors.New(why), Hint: strings.TrimSuffix("nothing was enqueued; "+hint,
 			"; ")}
 	}
@@ -72,7 +73,7 @@ func (p *Verbs) enqueueLines(c *cli.Context, defaults commands.Enqueue) error {
 		answers, err := to.Enqueue(c.Context, p.Actor, chunk.Jobs...)
 		if err != nil {
 			bar.Done()
-			code, why, _ := cli.Explain(err)
+			code, why, _ := fault.Explain(err)
 			return &cli.Error{Code: code, Err: fmt.Errorf("lines %d to %d: %s", chunk.First(), chunk.Last(), why),
 				Hint: fmt.Sprintf("%s of the lines before %s enqueued, with the id printed",
 					render.Count(int64(written), "job"), render.Plural(int64(written), "is", "are"))}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 	_ "jobledger/ledger/ledgertest" // its flags
 )
 
@@ -18,7 +19,7 @@ func FuzzTags(f *testing.F) {
 		pairs := strings.Split(text, "\n")
 		tags, err := readTags(pairs)
 		if err != nil {
-			if code, why, _ := cli.Explain(err); code != cli.ExitUsage || why == "" {
+			if code, why, _ := fault.Explain(err); code != cli.ExitUsage || why == "" {
 				t.Fatalf("%q: exit code %d, %q", text, code, why)
 			}
 			return

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/jobverb"
+	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/commands"
 	"jobledger/commands/schedule"
 	"jobledger/ledger/event"
@@ -144,7 +146,7 @@ func (p *Verbs) schedule(c *cli.Context) error {
 		return a.run(p, c, args[1:])
 	}
 	err := cli.Usagef("unknown action %q; it is one of %s", args[0], strings.Join(names, ", "))
-	if near := cli.Nearest(args[0], names); near != "" {
+	if near := fault.Nearest(args[0], names); near != "" {
 		return cli.WithHint(err, "did you mean schedule %s?", near)
 	}
 	return cli.WithHint(err, "%s", cli.SeeHelp("schedule"))
@@ -198,7 +200,7 @@ func (p *Verbs) scheduleSpec(c *cli.Context, args []string) (spec event.Schedule
 		return spec, cli.WithHint(cli.Usagef("give one of --cron and --every"), "%s", cli.SeeHelp("schedule"))
 	}
 	if c.IsSet("from") {
-		if spec.From, err = cli.ReadNext("--from", c.String("from"), p.Now()); err != nil {
+		if spec.From, err = timespec.ReadNext("--from", c.String("from"), p.Now()); err != nil {
 			return spec, err
 		}
 	}

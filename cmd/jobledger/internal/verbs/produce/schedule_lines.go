@@ -11,6 +11,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/layout"
+	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/commands"
 	"jobledger/commands/schedule"
 	"jobledger/ledger/event"
@@ -98,7 +99,7 @@ func readSchedule(text []byte) (spec event.ScheduleSet, err error) {
 			continue
 		}
 		if *d.into, err = time.ParseDuration(d.text); err != nil || *d.into < 0 || *d.into > d.most {
-			if *d.into, err = cli.ReadDuration(d.key, d.text, 0, d.most, true); err != nil {
+			if *d.into, err = timespec.ReadDuration(d.key, d.text, 0, d.most, true); err != nil {
 				return spec, err
 			}
 		}

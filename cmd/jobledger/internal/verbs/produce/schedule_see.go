@@ -8,6 +8,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/commands"
 	"jobledger/commands/cron"
 	"jobledger/commands/schedule"
@@ -207,7 +208,7 @@ func (p *Verbs) previewSchedule(c *cli.Context, args []string) error {
 	from := p.Now()
 	if c.IsSet("from") {
 		var err error
-		if from, err = cli.ReadNext("--from", c.String("from"), p.Now()); err != nil {
+		if from, err = timespec.ReadNext("--from", c.String("from"), p.Now()); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/evidence"
 	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/jobverb"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/commands/archive"
@@ -22,7 +23,7 @@ import (
 
 // Prove makes a proof that a stranger can check.
 func (p *Verbs) Prove() cli.Verb {
-	return jobref.Verb(cli.Verb{
+	return jobverb.ByName(cli.Verb{
 		Name: "prove", Group: cli.GroupLedger, Usage: "prove to others what happened to a job",
 		About: "The proof is text: the job's events, for each the hashes that lead from it to the root of the " +
 			"ledger's hash tree, and a checkpoint. It is the last checkpoint that was handed out, or where an event " +
@@ -45,7 +46,7 @@ func (p *Verbs) Prove() cli.Verb {
 }
 
 func (p *Verbs) prove(c *cli.Context) error {
-	ref, _, err := jobref.OneFromLine(c)
+	ref, _, err := jobverb.RefOf(c)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"jobledger/cmd/jobledger/internal/evidence"
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/logcheck"
+	"jobledger/cmd/jobledger/internal/logfile"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
 	"jobledger/projection/audit"
@@ -154,7 +155,7 @@ func (p *Verbs) verifyLogs(ctx context.Context, v audit.Verified) (*logcheck.Rep
 		return new(logcheck.Report), err
 	}
 	defer service.Store.Close()
-	folder, err := cli.LogFolder(service.Store.Path())
+	folder, err := logfile.Folder(service.Store.Path())
 	if err != nil {
 		return new(logcheck.Report), err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobverb"
+	"jobledger/cmd/jobledger/internal/logfile"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/witness"
 	"jobledger/commands"
@@ -44,7 +45,7 @@ func (p *Verbs) witness(c *cli.Context) error {
 	case !forget && c.IsSet("reason"):
 		return cli.Usagef("--reason needs --forget")
 	}
-	state, err := cli.StateFolder()
+	state, err := logfile.StateFolder()
 	if err != nil {
 		return err
 	}

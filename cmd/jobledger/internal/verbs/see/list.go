@@ -11,12 +11,14 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobfilter"
 	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/jobverb"
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/paging"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
+	"jobledger/projection/query"
 )
 
 // List finds jobs.
@@ -58,22 +60,26 @@ func (p *Verbs) List() cli.Verb {
 		Complete: map[string][]string{"state": jobfilter.StateNames(),
 			"by": {jobfilter.ByEnqueued, jobfilter.ByFinished}},
 		Run: func(c *cli.Context) error {
-			f, err := listFilter(c)
-			if err != nil {
-				return err
-			}
-			return p.list(c, f, c.Int("limit"))
+			return p.list(c, c.Int("limit"))
 		},
 	})
 }
 
-func (p *Verbs) list(c *cli.Context, f projection.Filter, limit int) error {
+func (p *Verbs) list(c *cli.Context, limit int) error {
+	asked := jobverb.Asked(c, jobfilter.JobFields)
+	if c.IsSet("search-time") && asked.Get("by") == jobfilter.ByFinished {
+		return cli.Usagef("--search-time and --by finished exclude each other: no --to would go on")
+	}
+	selected, err := jobfilter.Jobs(asked, p.Now())
+	if err != nil {
+		return err
+	}
 	service, err := p.Open(c.Context)
 	if err != nil {
 		return err
 	}
 	defer service.Store.Close()
-	var asOf *projection.Moment // nil: now
+	var q query.Jobs
 	then := p.Program
 	err = service.Store.Read(c.Context, func(tx *ledger.Tx) error {
 		m, past, err := p.MomentFlag(c, "as-of", tx)
@@ -81,56 +87,46 @@ func (p *Verbs) list(c *cli.Context, f projection.Filter, limit int) error {
 		case err != nil:
 			return err
 		case past:
-			asOf, then = &m, p.At(m)
+			q.At, then = &m, p.At(m)
 		default:
 			if then, err = p.AtCopy(c, tx); err != nil {
 				return err
 			}
 		}
-		if err := jobfilter.AddWindow(p.Program, c, tx, &f); err != nil {
-			return err
-		}
-		return jobfilter.AddFind(p.Program, c, tx, &f)
+		q.Filter, err = selected.Resolve(c.Context, tx)
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	if err := p.elsewhere(c, service.Store, f); err != nil {
+	keys, ids := jobfilter.Named(asked)
+	err = jobref.Left(c.Context, service.Store, archived.Folder(c, service.Store), q.Filter.Queues, keys, ids)
+	if err != nil {
 		return err
 	}
 	var absent projection.Absent
 	err = service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
-		absent, err = projection.AbsentFrom(c.Context, tx, f)
+		absent, err = projection.AbsentFrom(c.Context, tx, q.Filter)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	err = p.listFound(c, service, f, limit, asOf, then)
+	err = p.listFound(c, service, q, limit, then)
 	if errors.Is(err, projection.ErrArchived) { // it is listed from the archive
 		return err
 	}
 	return cmp.Or(err, archived.Note(p.Program, absent, "are not listed"))
 }
 
-// elsewhere returns an error that sends the question to the archive, if a job that is named by its key or id
-// has left the ledger.
-func (p *Verbs) elsewhere(c *cli.Context, store *ledger.Store, f projection.Filter) error {
-	keys, ids := jobfilter.Named(c)
-	if len(keys)+len(ids) == 0 {
-		return nil
-	}
-	return archived.Elsewhere(c.Context, store, archived.Folder(c, store), f.Queues, keys, ids)
-}
-
-// listFound prints the jobs that f selects, as of a moment or now.
-func (p *Verbs) listFound(c *cli.Context, service *commands.Service, f projection.Filter, limit int,
-	asOf *projection.Moment, then *cli.Program) error {
-	past := asOf != nil
+// listFound prints the jobs that q asks for.
+func (p *Verbs) listFound(c *cli.Context, service *commands.Service, q query.Jobs, limit int,
+	then *cli.Program) error {
+	past := q.At != nil
 	t := layout.Jobs(past)
 	r := paging.Reader{Store: service.Store, Limit: limit}
 	r.SearchTime, _ = cli.DurationValue(c, "search-time")
-	for j, err := range r.Jobs(c.Context, f, asOf) {
+	for j, err := range r.Jobs(c.Context, q) {
 		if err == nil && p.JSON {
 			err = p.PrintJSON(layout.JobJSON(j.Then, j.Exit, past))
 		}
@@ -150,7 +146,7 @@ func (p *Verbs) listFound(c *cli.Context, service *commands.Service, f projectio
 		return ended
 	}
 	if r.Taken == 0 {
-		unused, err := jobref.UnusedQueues(c.Context, service.Store, f.Queues)
+		unused, err := jobref.UnusedQueues(c.Context, service.Store, q.Filter.Queues)
 		if err != nil {
 			return err
 		}
@@ -161,7 +157,7 @@ func (p *Verbs) listFound(c *cli.Context, service *commands.Service, f projectio
 		return none
 	}
 	if past && !p.JSON {
-		p.Message("%s", p.Moment(*asOf))
+		p.Message("%s", p.Moment(*q.At))
 	}
 	var err error
 	if !p.JSON {
@@ -175,17 +171,7 @@ func (p *Verbs) listFound(c *cli.Context, service *commands.Service, f projectio
 
 // listFlags are the flags that select jobs.
 func listFlags() []cli.Flag {
-	flags := jobfilter.Flags(jobfilter.StateNames())
+	flags := jobverb.FilterFlags(jobfilter.StateNames())
 	flags = slices.Insert(flags, 1, cli.Flag(cli.ListFlag("queue", "only of this `QUEUE`", "q")))
-	flags = slices.Insert(flags, 3, cli.Flag(&cli.StringFlag{Name: "key", Usage: "only with this `KEY`"}))
-	return append(flags, jobfilter.FindFlag())
-}
-
-func listFilter(c *cli.Context) (projection.Filter, error) {
-	f, err := jobfilter.Read(c)
-	f.Queues, f.Key = c.StringSlice("queue"), c.String("key")
-	if err == nil && c.IsSet("search-time") && c.String("by") == jobfilter.ByFinished {
-		err = cli.Usagef("--search-time and --by finished exclude each other: no --to would go on")
-	}
-	return f, err
+	return slices.Insert(flags, 3, cli.Flag(&cli.StringFlag{Name: "key", Usage: "only with this `KEY`"}))
 }

@@ -10,7 +10,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/jobverb"
 	"jobledger/cmd/jobledger/internal/logfile"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
@@ -23,7 +23,7 @@ import (
 
 // Logs shows what a command under work wrote.
 func (p *Verbs) Logs() cli.Verb {
-	return jobref.Verb(cli.Verb{
+	return jobverb.ByName(cli.Verb{
 		Name: "logs", Group: cli.GroupSee, Usage: "show what a job's command wrote",
 		About: "'jobledger work' keeps what each attempt writes to stdout and stderr in a folder next to the " +
 			"ledger, of a flood the beginning and the end. With a ledger in PostgreSQL that is a folder of the " +
@@ -56,7 +56,7 @@ func (p *Verbs) Logs() cli.Verb {
 }
 
 func (p *Verbs) logs(c *cli.Context) error {
-	ref, _, err := jobref.OneFromLine(c)
+	ref, _, err := jobverb.RefOf(c)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (p *Verbs) logs(c *cli.Context) error {
 	case o.Attempt == 0:
 		o.Attempt = o.Job.Attempt
 	}
-	folder, err := cli.LogFolder(service.Store.Path())
+	folder, err := logfile.Folder(service.Store.Path())
 	if err != nil {
 		return err
 	}

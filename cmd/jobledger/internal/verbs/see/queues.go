@@ -5,9 +5,9 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
 	"jobledger/projection"
+	"jobledger/projection/query"
 )
 
 // Queues answers which queues are or were paused.
@@ -41,7 +41,7 @@ func (p *Verbs) queues(c *cli.Context, onlyPaused bool) error {
 	var m cli.Past
 	err := p.Read(c.Context, func(tx *ledger.Tx) (err error) {
 		if m, err = p.PastFlag(c, tx); err == nil {
-			found, err = state.Queues(c.Context, tx, m.AsOf(), onlyPaused)
+			found, err = query.Queues{At: m.AsOf(), Paused: onlyPaused}.Read(c.Context, tx)
 		}
 		return err
 	})
@@ -65,10 +65,5 @@ func (p *Verbs) queues(c *cli.Context, onlyPaused bool) error {
 	case !p.JSON:
 		return p.PrintTable(layout.Queues(found, then.Now()).Widened(c.Bool("wide")))
 	}
-	return cli.PrintJSONOf(p.Program, found, func(q projection.Queue) any {
-		if m.Given {
-			return layout.NewQueueThenJSON(q, m.Moment)
-		}
-		return layout.NewQueueJSON(q)
-	})
+	return cli.PrintJSONOf(p.Program, found, func(q projection.Queue) any { return layout.QueueJSONOf(q, m) })
 }

@@ -5,7 +5,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/jobverb"
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/state"
@@ -14,7 +14,7 @@ import (
 
 // Show shows all there is to know about one job now.
 func (p *Verbs) Show() cli.Verb {
-	return archived.With(p.Program, jobref.Verb(cli.Verb{
+	return archived.With(p.Program, jobverb.ByName(cli.Verb{
 		Name: "show", Group: cli.GroupSee, Usage: "show a job with its payload and result",
 		About: "With --json the job is the first line, and its events follow, one a line." + cli.AboutAsOf,
 		Args:  "JOB", MinArgs: 1, MaxArgs: 1,
@@ -26,7 +26,7 @@ func (p *Verbs) Show() cli.Verb {
 		},
 		Exits: []int{cli.ExitNothing, cli.ExitNoJob},
 		Run: func(c *cli.Context) error {
-			ref, _, err := jobref.OneFromLine(c)
+			ref, _, err := jobverb.RefOf(c)
 			if err != nil {
 				return err
 			}
@@ -62,7 +62,7 @@ func (p *Verbs) Show() cli.Verb {
 			case !p.JSON:
 				return p.printJob(j, then.Now())
 			}
-			if err := p.PrintJSON(layout.FullJobJSON(j)); err != nil {
+			if err := p.PrintJSON(layout.FullJobJSON(j, true)); err != nil {
 				return err
 			}
 			return cli.PrintJSONLines(p.Program, j.Events)

@@ -103,8 +103,8 @@ func (p *Verbs) statusNowOrThen(c *cli.Context, absent *projection.Absent) (isPa
 	case !p.JSON:
 		return false, p.printStatus(queues, last)
 	}
-	return false, cli.PrintJSONOf(p.Program, queues, func(q status.Queue) state.Queue {
-		return state.NewQueue(q, p.Now())
+	return false, cli.PrintJSONOf(p.Program, queues, func(q status.Queue) any {
+		return layout.StatusJSON(q, past, p.Now())
 	})
 }
 
@@ -118,8 +118,8 @@ func (p *Verbs) statusThen(ctx context.Context, tx *ledger.Tx, past cli.Past) er
 	}
 	then := p.at(m)
 	if p.JSON {
-		return cli.PrintJSONOf(p.Program, found, func(q status.Queue) layout.StatusThenJSON {
-			return layout.NewStatusThenJSON(q, m)
+		return cli.PrintJSONOf(p.Program, found, func(q status.Queue) any {
+			return layout.StatusJSON(q, past, p.Now())
 		})
 	}
 	if len(found) == 0 {

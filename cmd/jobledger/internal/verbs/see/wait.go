@@ -11,6 +11,7 @@ import (
 	"jobledger/cmd/jobledger/internal/await"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/jobverb"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/ledger"
@@ -20,7 +21,7 @@ import (
 
 // Wait lets a script go on when its jobs are done.
 func (p *Verbs) Wait() cli.Verb {
-	return jobref.Verb(cli.Verb{
+	return jobverb.ByName(cli.Verb{
 		Name: "wait", Group: cli.GroupSee, Usage: "wait until jobs have ended",
 		About: "It ends with 0 when every job has succeeded, and with 9 when all have ended but some failed or " +
 			"were cancelled, and says which. A job that failed and will be tried again has not ended. With --json " +
@@ -44,7 +45,7 @@ func (p *Verbs) Wait() cli.Verb {
 			var refs []jobref.Ref
 			if queue == "" {
 				var err error
-				if refs, err = jobref.FromLine(c); err != nil {
+				if refs, err = jobverb.RefsOf(c); err != nil {
 					return err
 				}
 			}

@@ -6,7 +6,8 @@ import (
 
 	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/jobverb"
+	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
@@ -15,7 +16,7 @@ import (
 
 // Why answers "why does nothing happen to this job".
 func (p *Verbs) Why() cli.Verb {
-	return archived.With(p.Program, jobref.Verb(cli.Verb{
+	return archived.With(p.Program, jobverb.ByName(cli.Verb{
 		Name: "why", Group: cli.GroupSee, Usage: "explain why a job is in its state",
 		About: "What a queued job waits for: its time, a paused queue, its turn, or a worker that may take it; " +
 			"who holds one that is running, and for how long yet; how one that has ended came to its end. Workers " +
@@ -33,7 +34,7 @@ func (p *Verbs) Why() cli.Verb {
 		},
 		Exits: []int{cli.ExitNothing, cli.ExitNoJob},
 		Run: func(c *cli.Context) error {
-			ref, _, err := jobref.OneFromLine(c)
+			ref, _, err := jobverb.RefOf(c)
 			if err != nil {
 				return err
 			}
@@ -50,11 +51,7 @@ func (p *Verbs) Why() cli.Verb {
 				if j, err = ref.Find(c.Context, tx); err != nil {
 					return err
 				}
-				if past.Given {
-					why, err = state.ExplainAsOf(c.Context, tx, j.N, past.Moment, p.Now().Location())
-				} else {
-					why, err = state.Explain(c.Context, tx, j, p.Now())
-				}
+				why, err = state.Explain(c.Context, tx, j, past, p.Now())
 				return err
 			})
 			switch {
@@ -62,24 +59,14 @@ func (p *Verbs) Why() cli.Verb {
 				return err
 			case why.State == "":
 				return cli.Exitf(cli.ExitNothing, "job %s was not enqueued yet; now it is %s", j.ID, j.State)
-			case p.JSON && past.Given:
-				return p.PrintJSON(whyThenJSON{why, render.TimeOrNull(past.At), past.Pos, j.State.String()})
 			case p.JSON:
-				return p.PrintJSON(why)
+				return p.PrintJSON(layout.WhyJSON(why, j.State, past))
 			case past.Given && !past.Copy:
 				why.Why += fmt.Sprintf(" Now it is %s.", j.State)
 			}
 			return p.printParagraph(why.Why)
 		},
 	}))
-}
-
-// whyThenJSON explains a state of the past.
-type whyThenJSON struct {
-	state.Why
-	AsOf     *string `json:"as_of"`
-	Pos      int64   `json:"pos"`
-	StateNow string  `json:"state_now"`
 }
 
 // printParagraph prints text in one line, or wrapped to the width of a terminal.

@@ -10,6 +10,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/await"
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
@@ -220,7 +221,7 @@ func (p *Verbs) nothingReady(ctx context.Context, service *commands.Service,
 		text += ": " + strings.Join(why, "; ")
 	}
 	err = cli.Exitf(cli.ExitNothing, "%s", text)
-	if _, _, hint := cli.Explain(unknown); hint != "" {
+	if _, _, hint := fault.Explain(unknown); hint != "" {
 		err = cli.WithHint(err, "%s", hint)
 	}
 	return err

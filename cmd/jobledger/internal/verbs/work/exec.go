@@ -20,7 +20,7 @@ import (
 )
 
 func (p *Verbs) Exec() cli.Verb {
-	return jobref.Verb(cli.Verb{
+	return jobverb.ByName(cli.Verb{
 		Name: "exec", Group: cli.GroupPrimitives, Usage: "run a command for a claimed job, and record how it ends",
 		About: "For a job that 'jobledger claim' gave: sends heartbeats, gives the payload to the command on " +
 			"its standard input, kills it when the lease is lost or the job cancelled, and records the end, all as " +

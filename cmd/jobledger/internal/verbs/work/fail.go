@@ -2,14 +2,13 @@ package work
 
 import (
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/jobverb"
 	"jobledger/commands"
 	"jobledger/projection"
 )
 
 func (p *Verbs) Fail() cli.Verb {
-	return jobref.Verb(cli.Verb{
+	return jobverb.ByName(cli.Verb{
 		Name: "fail", Group: cli.GroupPrimitives, Usage: "report that a claimed job failed",
 		About: "The job is queued again, the longer the more often it has failed: after about 1 s, 2 s, 4 s … " +
 			"up to 1 h. When it has failed as often as its --max-attempts, it stays failed, until an operator says " +

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/logfile"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/witness"
 	"jobledger/ledger"
@@ -11,7 +12,7 @@ import (
 
 // witnessGuard looks at the ledger on behalf of a worker.
 func witnessGuard(p *Verbs, store *ledger.Store) *witness.Guard {
-	state, err := cli.StateFolder()
+	state, err := logfile.StateFolder()
 	if err != nil {
 		state = "" // a warning, if the ledger is sealed
 	}

@@ -7,14 +7,13 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/jobverb"
 	"jobledger/commands"
 	"jobledger/projection"
 )
 
 func (p *Verbs) Heartbeat() cli.Verb {
-	return jobref.Verb(cli.Verb{
+	return jobverb.ByName(cli.Verb{
 		Name: "heartbeat", Group: cli.GroupPrimitives, Usage: "extend the lease of a claim",
 		About: "Send one every third of the lease. Exit code 4 or 5 means: stop working, the job is no longer " +
 			"yours.\n" + jobverb.AboutOwner,

@@ -2,14 +2,13 @@ package work
 
 import (
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/jobverb"
 	"jobledger/commands"
 	"jobledger/projection"
 )
 
 func (p *Verbs) Release() cli.Verb {
-	return jobref.Verb(cli.Verb{
+	return jobverb.ByName(cli.Verb{
 		Name: "release", Group: cli.GroupPrimitives, Usage: "give a claimed job back before it has ended",
 		About: "The job is queued again for any worker, and this counts as no failure.\n" + jobverb.AboutEnding,
 		Args:  "[JOB]", MaxArgs: 1,

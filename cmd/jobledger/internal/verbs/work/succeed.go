@@ -2,14 +2,13 @@ package work
 
 import (
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/jobverb"
 	"jobledger/commands"
 	"jobledger/projection"
 )
 
 func (p *Verbs) Succeed() cli.Verb {
-	return jobref.Verb(cli.Verb{
+	return jobverb.ByName(cli.Verb{
 		Name: "succeed", Group: cli.GroupPrimitives, Usage: "finish a claimed job",
 		About: jobverb.AboutEnding,
 		Args:  "[JOB]", MaxArgs: 1,

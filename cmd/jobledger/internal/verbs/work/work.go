@@ -13,6 +13,7 @@ import (
 	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/await"
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/jobcmd"
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/witness"
@@ -151,7 +152,7 @@ func (p *Verbs) openWaiting(c *cli.Context) (*commands.Service, error) {
 			outage.Over()
 			return service, nil
 		}
-		code, _, _ := cli.Explain(err)
+		code, _, _ := fault.Explain(err)
 		if code != cli.ExitBusy || c.Bool("once") || c.Bool("drain") || c.IsSet("max-jobs") {
 			return nil, err
 		}

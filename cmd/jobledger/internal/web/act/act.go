@@ -9,7 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
+	"jobledger/cmd/jobledger/internal/logfile"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/commands"
@@ -118,7 +119,7 @@ func (a *Acts) Job(ctx context.Context, verb, id string, r Request) (projection.
 		return j, err
 	}
 	if !door.CallerOf(ctx).Queue(j.Queue) { // for such a caller there is no such job
-		return projection.Job{}, cli.Exitf(cli.ExitNoJob, "there is no job %s", id)
+		return projection.Job{}, fault.Exitf(fault.ExitNoJob, "there is no job %s", id)
 	}
 	var seq int64 // any
 	switch {
@@ -144,7 +145,7 @@ func (a *Acts) Job(ctx context.Context, verb, id string, r Request) (projection.
 
 // removeLogs removes what the commands of an erased job wrote, from this host, as the verb erase does.
 func (a *Acts) removeLogs(id event.JobID) error {
-	folder, err := cli.LogFolder(a.Store.Path())
+	folder, err := logfile.Folder(a.Store.Path())
 	if err == nil {
 		err = attemptlog.Remove(folder, id)
 	}

@@ -1,9 +1,7 @@
 package act
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,6 +11,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/bulk"
 	"jobledger/cmd/jobledger/internal/jobfilter"
+	"jobledger/cmd/jobledger/internal/paging"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
@@ -59,44 +58,34 @@ type Tally struct {
 
 // selected is a job of the set.
 type selected struct {
-	ID    event.JobID `json:"id"`
-	Seq   int64       `json:"seq"`
-	Queue string      `json:"queue"`
+	ID    event.JobID
+	Seq   int64
+	Queue string
 }
-
-// filters are the parameters that select jobs; the queue alone selects too many.
-var filters = []string{"state", "tag", "key", "group", "error", "exit", "host", "from", "to", "find"}
 
 // Select returns the jobs that the filter selects as of pos.
 func (a *Acts) Select(ctx context.Context, filter url.Values, pos int64) (set []selected, err error) {
-	narrow := false
-	for _, name := range filters {
-		narrow = narrow || filter.Get(name) != "" && (name != "find" || jobfilter.Narrows(filter.Get(name)))
-	}
-	if !narrow {
-		return nil, door.BadInput("filter",
-			"a filter is one of "+strings.Join(filters, ", ")+"; the queue alone is none")
+	if !jobfilter.Narrow(filter) {
+		return nil, door.BadInput("filter", "a filter is one of state, tag, key, group, error, exit, host, from, "+
+			"to, find; the queue alone is none")
 	}
 	query := api.Cloned(filter)
 	query.Del("limit")
 	query.Set("at", fmt.Sprintf("pos:%d", pos))
-	words, _, err := api.ResourceAt("/jobs").Words(query, "")
+	if _, err := api.ResourceAt("/jobs").Check(query); err != nil {
+		return nil, err
+	}
+	q, err := a.JobsOf(ctx, query)
 	if err != nil {
 		return nil, err
 	}
-	words[len(words)-1] = fmt.Sprintf("--limit=%d", MaxJobs+1)
-	var out bytes.Buffer
-	if err := a.Ask(ctx, &out, words); err != nil && !a.Nothing(err) {
-		return nil, err
-	}
-	lines := json.NewDecoder(&out)
-	for lines.More() {
-		var one selected
-		if err := lines.Decode(&one); err != nil {
-			return nil, fmt.Errorf("read a job: %w", err)
+	reader := paging.Reader{Store: a.Store, Limit: MaxJobs + 1}
+	for j, err := range reader.Jobs(ctx, q) {
+		if err != nil {
+			return nil, err
 		}
-		if door.CallerOf(ctx).Queue(one.Queue) {
-			set = append(set, one)
+		if door.CallerOf(ctx).Queue(j.Queue) {
+			set = append(set, selected{j.ID, j.Seq, j.Queue})
 		}
 	}
 	if len(set) > MaxJobs {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
@@ -57,7 +57,7 @@ func (a *Acts) choose(ctx context.Context, jobs []Chosen, pos int64) (set []sele
 			return err
 		}
 		if pos < 1 || pos > tail {
-			return cli.Usagef("at: the ledger ends at pos:%d", tail)
+			return fault.Usagef("at: the ledger ends at pos:%d", tail)
 		}
 		var open []int64
 		set = make([]selected, len(jobs))
@@ -68,7 +68,7 @@ func (a *Acts) choose(ctx context.Context, jobs []Chosen, pos int64) (set []sele
 				return err
 			}
 			if !found || j.N > pos || !door.CallerOf(ctx).Queue(j.Queue) {
-				return cli.Exitf(cli.ExitNoJob, "there is no job %s", one.ID)
+				return fault.Exitf(fault.ExitNoJob, "there is no job %s", one.ID)
 			}
 			set[i], numbers[i] = selected{ID: one.ID, Seq: one.Seq, Queue: j.Queue}, j.N
 			if one.Seq == 0 {

@@ -52,7 +52,7 @@ func (a *API) absent(ctx context.Context, res Resource, query url.Values) (absen
 	switch {
 	case res.form == jobs:
 		return a.AbsentJobs(ctx, query)
-	case res.verb == "status":
+	case res.Path == "/status":
 		err = a.Store.Read(ctx, func(tx *ledger.Tx) error {
 			absent, err = status.AbsentAsOf(ctx, tx, query.Has("at"))
 			return err

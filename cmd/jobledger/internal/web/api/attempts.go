@@ -1,19 +1,23 @@
 package api
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"io"
 	"math"
 	"net/http"
 	"net/url"
 	"strconv"
 
-	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/ledger"
 	"jobledger/projection/query"
 )
+
+// attemptPage is how many claims of a list without pages are of one snapshot.
+const attemptPage = 1000
 
 // Parameters of claims: of all, and of one job.
 var (
@@ -28,8 +32,8 @@ func (a *API) attempts(w http.ResponseWriter, r *http.Request) error {
 	params, err := ReadParams(r, AttemptParams, "outcome")
 	job := r.PathValue("job")
 	if job != "" {
-		if params, err = ReadParams(r, JobAttemptParams, "outcome"); err == nil && !IsJobID(job) {
-			err = door.BadInput("job", "this is not the id of a job")
+		if params, err = ReadParams(r, JobAttemptParams, "outcome"); err == nil {
+			err = checkJob(job)
 		}
 	}
 	if err == nil {
@@ -102,7 +106,7 @@ func (a *API) attemptsQuery(ctx context.Context, tx *ledger.Tx, params url.Value
 	}
 	q.After = int64(after)
 	if job != "" {
-		q.Job, err = jobref.Ref{ID: job}.Number(ctx, tx)
+		q.Job, err = numberOf(ctx, tx, job)
 	}
 	return q, err
 }
@@ -116,11 +120,60 @@ func (a *API) windowOf(params url.Values) (w query.Window, err error) {
 		if params.Get(end.name) == "" {
 			continue
 		}
-		when, err := cli.ParseWhen(end.name, params.Get(end.name), a.Now())
+		when, err := timespec.ReadWhen(end.name, params.Get(end.name), a.Now())
 		if err != nil {
 			return w, err
 		}
 		*end.when = &when
 	}
 	return w, nil
+}
+
+// sendAttempts sends all claims that query selects, of the job in the path if there is one.
+func (a *API) sendAttempts(w http.ResponseWriter, r *http.Request, query url.Values, job string) error {
+	pos, err := a.Tail(r.Context())
+	if err != nil {
+		return err
+	}
+	return a.SendLines(w, r, pos, func(ctx context.Context, out io.Writer) error {
+		return a.writeAttempts(ctx, query, job, out)
+	})
+}
+
+// writeAttempts writes the claims that query selects, page by page.
+func (a *API) writeAttempts(ctx context.Context, params url.Values, job string, out io.Writer) error {
+	var q query.Attempts
+	for first := true; ; first = false {
+		var found []query.Attempt
+		err := a.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
+			if first {
+				if q, err = a.attemptsQuery(ctx, tx, params, job); err != nil {
+					return err
+				}
+				q.Limit = attemptPage
+			}
+			found, err = q.Read(ctx, tx)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		var text bytes.Buffer
+		lines := json.NewEncoder(&text)
+		lines.SetEscapeHTML(false)
+		for _, one := range found {
+			if err := lines.Encode(layout.NewAttemptJSON(one)); err != nil {
+				return err
+			}
+		}
+		if text.Len() > 0 {
+			if _, err := out.Write(text.Bytes()); err != nil {
+				return err
+			}
+		}
+		if len(found) < attemptPage {
+			return nil
+		}
+		q.After = found[len(found)-1].Pos
+	}
 }

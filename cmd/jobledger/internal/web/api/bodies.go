@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/cmd/jobledger/internal/web/door"
@@ -29,10 +29,10 @@ var BodyParams = []string{"at"}
 func (a *API) sendBody(w http.ResponseWriter, r *http.Request, what string,
 	of func(state.Job) []byte) error {
 	id := r.PathValue("job")
-	if !IsJobID(id) {
-		return door.BadInput("job", "this is the address of no job")
-	}
 	query, err := ReadParams(r, BodyParams)
+	if err == nil {
+		err = checkJob(id)
+	}
 	if err == nil {
 		err = a.Within(r, nil)
 	}
@@ -63,11 +63,11 @@ func (a *API) sendBody(w http.ResponseWriter, r *http.Request, what string,
 	case err != nil:
 		return err
 	case j.State == 0:
-		return cli.Exitf(cli.ExitNothing, "job %s was not enqueued yet; now it is %s", j.ID, j.Later)
+		return NotYet(j.ID, j.Later)
 	case j.Erased:
-		return cli.Exitf(cli.ExitNothing, "the payload and the results of job %s were erased", j.ID)
+		return fault.Exitf(fault.ExitNothing, "the payload and the results of job %s were erased", j.ID)
 	case what == "result" && of(j) == nil:
-		return cli.Exitf(cli.ExitNothing, "job %s has no result", j.ID)
+		return fault.Exitf(fault.ExitNothing, "job %s has no result", j.ID)
 	}
 	h := w.Header()
 	h.Set("Jobledger-Pos", strconv.FormatInt(tail, 10))

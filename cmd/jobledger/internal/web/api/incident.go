@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 
 	"jobledger/cmd/jobledger/internal/buildinfo"
-	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/export"
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/incident"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/ledger"
@@ -56,11 +56,9 @@ func (a *API) incident(w http.ResponseWriter, r *http.Request) error {
 	defer os.RemoveAll(folder)
 	path := filepath.Join(folder, "incident")
 	options := incident.FolderOptions{Path: path, Actor: door.CallerOf(r.Context()).Actor, Now: a.Now(),
-		Program: cli.ProgramName + " " + buildinfo.Read().String(), Bodies: given["bodies"],
+		Program: buildinfo.ProgramName + " " + buildinfo.Read().String(), Bodies: given["bodies"],
 		WindowOnly: given["window_only"]}
-	if !MaySeeBodies(r.Context()) {
-		options.Withhold = WithholdOfEvent
-	}
+	options.Withhold = ShownTo(r.Context())
 	if _, err = incident.WriteFolder(r.Context(), a.Store, window, options); err != nil {
 		return err
 	}
@@ -80,7 +78,7 @@ func (a *API) window(r *http.Request, given url.Values) (w export.Window, err er
 	})
 	w = export.Window{After: s.From.Pos, Until: s.To.Pos, From: s.From.At, To: s.To.At}
 	if err == nil && w.Empty() {
-		err = cli.Exitf(cli.ExitNothing, "nothing happened between from and to")
+		err = fault.Exitf(fault.ExitNothing, "nothing happened between from and to")
 	}
 	return w, err
 }

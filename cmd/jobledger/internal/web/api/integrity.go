@@ -1,16 +1,10 @@
 package api
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/doctor"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/door"
@@ -35,27 +29,9 @@ func (a *API) Books(ctx context.Context) (view.Books, error) {
 // processes.
 const examinedFor = 5 * time.Second
 
-// Examine returns what the verb doctor finds.
-func (a *API) Examine(ctx context.Context) ([]doctor.Finding, error) {
-	return a.examined.Read(examinedFor, func() ([]doctor.Finding, error) {
-		var out bytes.Buffer
-		err := a.Ask(ctx, &out, []string{"doctor", "--json", "--db", a.Store.DSN()})
-		if failed, ok := errors.AsType[*cli.Error](err); err != nil && (!ok || failed.Code != cli.ExitDiscrepancy) {
-			return nil, err
-		}
-		found := []doctor.Finding{}
-		for lines := json.NewDecoder(&out); ; {
-			var f doctor.Finding
-			err := lines.Decode(&f)
-			if errors.Is(err, io.EOF) {
-				return found, nil
-			}
-			if err != nil {
-				return nil, fmt.Errorf("read a finding of doctor: %w", err)
-			}
-			found = append(found, f)
-		}
-	})
+// Examined returns what the verb doctor finds.
+func (a *API) Examined(ctx context.Context) ([]doctor.Finding, error) {
+	return a.examined.Read(examinedFor, func() ([]doctor.Finding, error) { return a.Examine(ctx) })
 }
 
 // integrity sends what was verified, and what is known of the ledger as a whole.
@@ -108,7 +84,7 @@ func (a *API) sendIntegrity(w http.ResponseWriter, r *http.Request) error {
 	}
 	out["doctor"] = nil
 	if door.CallerOf(r.Context()).Has(door.Operate) {
-		if found, err := a.Examine(r.Context()); err == nil {
+		if found, err := a.Examined(r.Context()); err == nil {
 			out["doctor"] = found
 		} else {
 			a.Report("doctor: %v", err)

@@ -3,7 +3,6 @@ package api
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -15,16 +14,9 @@ import (
 // setJobTag sets the tag of a job as it is now: its seq, and a digest. The seq alone says which state it is,
 // for If-Match. The digest is for If-None-Match: what is answered also changes where payload and result
 // are erased, and with the rights of the caller, and restore may give a seq to another event.
-func setJobTag(h http.Header, line []byte) error {
-	var j struct {
-		Seq int64 `json:"seq"`
-	}
-	if err := json.Unmarshal(line, &j); err != nil {
-		return fmt.Errorf("read a job: %w", err)
-	}
+func setJobTag(h http.Header, seq int64, line []byte) {
 	sum := sha256.Sum256(line)
-	h.Set("ETag", fmt.Sprintf(`"%d.%s"`, j.Seq, hex.EncodeToString(sum[:8])))
-	return nil
+	h.Set("ETag", fmt.Sprintf(`"%d.%s"`, seq, hex.EncodeToString(sum[:8])))
 }
 
 // SeqsOf reads the header If-Match: the seqs of a job that it names; nil where any will do. A tag may be that

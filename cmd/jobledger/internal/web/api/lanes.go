@@ -13,15 +13,17 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/query"
+	"jobledger/projection/status"
 )
 
 const (
@@ -42,11 +44,11 @@ var (
 // Moment returns the moment that value names, the value of the parameter name, as --as-of is read.
 func (a *API) Moment(ctx context.Context, tx *ledger.Tx, name, value string) (projection.Moment, error) {
 	now := door.In(ctx, a.Now())
-	when, err := cli.ParseWhen(name, value, now)
+	when, err := timespec.ReadWhen(name, value, now)
 	if err != nil {
 		return projection.Moment{}, err
 	}
-	return (&cli.Program{Now: func() time.Time { return now }}).MomentAt(ctx, name, tx, when)
+	return when.Moment(ctx, tx, name, now)
 }
 
 // asked returns the moment that the parameter at of query names; without, that of the last event.
@@ -96,9 +98,12 @@ func (a *API) Span(ctx context.Context, tx *ledger.Tx, given url.Values) (s quer
 	case at != "":
 		s.To, err = a.Moment(ctx, tx, "at", at)
 	default:
-		var past cli.Past
-		if past, err = cli.PastOfCopy(ctx, tx); err == nil && past.Given {
-			s.To = past.Moment
+		made, isCopy, err := status.CopyOf(ctx, tx)
+		if err != nil {
+			return s, err
+		}
+		if isCopy {
+			s.To = made.Moment
 			break
 		}
 		s.To, err = a.Moment(ctx, tx, "to", "now")
@@ -130,7 +135,7 @@ func (a *API) Span(ctx context.Context, tx *ledger.Tx, given url.Values) (s quer
 // has the time of it.
 func (a *API) ownPositions(ctx context.Context, tx *ledger.Tx, query url.Values) error {
 	for _, name := range []string{"at", "from", "to"} {
-		when, err := cli.ParseWhen(name, query.Get(name), a.Now())
+		when, err := timespec.ReadWhen(name, query.Get(name), a.Now())
 		if query.Get(name) == "" || err != nil || !when.ByPos { // an error is that of who reads it
 			continue
 		}
@@ -145,7 +150,7 @@ func (a *API) ownPositions(ctx context.Context, tx *ledger.Tx, query url.Values)
 			}
 		}
 		if !found {
-			return cli.Exitf(cli.ExitNothing, "there is no event at pos %d", when.Pos)
+			return fault.Exitf(fault.ExitNothing, "there is no event at pos %d", when.Pos)
 		}
 	}
 	return nil
@@ -263,7 +268,7 @@ func (a *API) eventAt(w http.ResponseWriter, r *http.Request) error {
 		err := a.Store.Read(r.Context(), func(tx *ledger.Tx) error {
 			return projection.AfterHorizon(r.Context(), tx, pos-1)
 		})
-		return cmp.Or(err, cli.Exitf(cli.ExitNothing, "there is no event at pos %d", pos))
+		return cmp.Or(err, fault.Exitf(fault.ExitNothing, "there is no event at pos %d", pos))
 	}
 	target := fmt.Sprintf("/events?after=%d&limit=20#e%d", pos-1, pos)
 	if e := found[0].Event; e.Job != "" && e.Kind() != event.KindHeartbeat {

@@ -23,15 +23,20 @@ func ReadParams(r *http.Request, params []string, many ...string) (url.Values, e
 	if err != nil {
 		return nil, ErrQuery
 	}
+	return query, checkGiven(query, params, many...)
+}
+
+// checkGiven is [CheckParams] where a parameter that is there has a value.
+func checkGiven(query url.Values, params []string, many ...string) error {
 	if err := CheckParams(query, params, many...); err != nil {
-		return nil, err
+		return err
 	}
 	for _, name := range SortedNames(query) {
-		if query.Get(name) == "" {
-			return nil, door.BadInput(name, name+" is empty")
+		if slices.Contains(query[name], "") {
+			return door.BadInput(name, name+" is empty")
 		}
 	}
-	return query, nil
+	return nil
 }
 
 // CheckParams returns an error, which names params, unless query has no other parameters than those, each
@@ -73,10 +78,10 @@ func SortedNames(query url.Values) []string { return slices.Sorted(maps.Keys(que
 
 // WholeParam returns the number that a parameter has, from least to most.
 func WholeParam(query url.Values, name string, absent, least, most int) (int, error) {
-	text := query.Get(name)
-	if text == "" {
+	if !query.Has(name) {
 		return absent, nil
 	}
+	text := query.Get(name)
 	n, err := strconv.Atoi(text)
 	if err == nil && n >= least && n <= most && strconv.Itoa(n) == text {
 		return n, nil
@@ -90,10 +95,10 @@ func WholeParam(query url.Values, name string, absent, least, most int) (int, er
 
 // SwitchParam returns whether a parameter is true.
 func SwitchParam(query url.Values, name string) (bool, error) {
-	switch query.Get(name) {
-	case "true":
+	switch text := query.Get(name); {
+	case text == "true":
 		return true, nil
-	case "", "false":
+	case text == "false", !query.Has(name):
 		return false, nil
 	}
 	return false, door.BadInput(name, name+" is true or false")

@@ -1,15 +1,12 @@
 package api
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 
 	"jobledger/cmd/jobledger/internal/buildinfo"
-	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
+	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/cmd/jobledger/internal/web/door"
@@ -18,6 +15,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/status"
 )
 
 // LedgerParams are the parameters of what the ledger is.
@@ -78,36 +76,46 @@ func (a *API) ledger(w http.ResponseWriter, r *http.Request) error {
 	return sendJSON(w, tail, out)
 }
 
-// queue sends the line of one queue that the verb status prints.
+// queue sends the status of one queue.
 func (a *API) queue(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("queue")
 	if err := commands.CheckQueue(name); err != nil {
 		return err
 	}
-	missing := cli.Exitf(cli.ExitNothing, "there is no queue %s", name)
+	missing := fault.Exitf(fault.ExitNothing, "there is no queue %s", name)
 	if !door.CallerOf(r.Context()).Queue(name) {
 		return missing
 	}
-	query, err := ReadParams(r, []string{"at"})
+	params, err := ReadParams(r, []string{"at"})
 	if err != nil {
 		return err
 	}
-	f, err := a.Find(r, ResourceAt("/status"), query)
+	tail, err := a.Tail(r.Context())
 	if err != nil {
 		return err
 	}
-	for _, line := range f.Lines {
-		var q struct {
-			Queue string `json:"queue"`
+	var line any
+	err = a.Store.Read(r.Context(), func(tx *ledger.Tx) error {
+		now := a.now(r.Context())
+		past, err := a.past(r.Context(), tx, params)
+		if err != nil {
+			return err
 		}
-		if err := json.Unmarshal(line, &q); err != nil {
-			return fmt.Errorf("read a queue: %w", err)
+		found, err := status.Queues{At: past.Or(now)}.Read(r.Context(), tx)
+		for _, q := range found {
+			if q.Name == name {
+				line = layout.StatusJSON(q, past, now)
+			}
 		}
-		if q.Queue == name {
-			return sendLine(w, f.pos, line)
-		}
+		return err
+	})
+	if err == nil && line == nil {
+		err = missing
 	}
-	return missing
+	if err != nil {
+		return err
+	}
+	return sendLine(w, tail, line)
 }
 
 // event sends the event at a position.
@@ -123,24 +131,22 @@ func (a *API) event(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	out := &answerBuffer{first: true}
-	err = a.Ask(r.Context(), out, []string{"events", "--json", fmt.Sprintf("--after=%d", pos-1), "--limit=1"})
-	if err != nil && !errors.Is(err, errEnough) && !a.Nothing(err) {
+	missing := fault.Exitf(fault.ExitNothing, "there is no event at pos %d", pos)
+	var e event.Event
+	err = a.Store.Read(r.Context(), func(tx *ledger.Tx) (err error) {
+		var found bool
+		if err = projection.AfterHorizon(r.Context(), tx, pos-1); err != nil {
+			return err
+		}
+		if e, found, err = tx.EventAt(r.Context(), pos); err == nil && !found {
+			err = missing
+		}
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	line, _, _ := bytes.Cut(out.Bytes(), []byte("\n"))
-	var e struct {
-		Pos int64       `json:"pos"`
-		Job event.JobID `json:"job"`
-	}
-	if len(line) > 0 {
-		if err := json.Unmarshal(line, &e); err != nil {
-			return fmt.Errorf("read an event: %w", err)
-		}
-	}
-	if missing := cli.Exitf(cli.ExitNothing, "there is no event at pos %d", pos); e.Pos != pos {
-		return missing
-	} else if !door.CallerOf(r.Context()).AllQueues() { // such a caller sees the events of jobs of its queues
+	if !door.CallerOf(r.Context()).AllQueues() { // such a caller sees the events of jobs of its queues
 		if e.Job == "" {
 			return missing
 		}
@@ -149,14 +155,15 @@ func (a *API) event(w http.ResponseWriter, r *http.Request) error {
 			return missing
 		}
 	}
-	if line, err = ResourceAt("/events").withhold(r.Context(), line); err != nil {
-		return err
-	}
-	return sendLine(w, tail, append(line, '\n'))
+	return sendLine(w, tail, Shown(r.Context(), e))
 }
 
-// sendLine answers with one line of JSON, which has everything up to pos.
-func sendLine(w http.ResponseWriter, pos int64, line []byte) error {
+// sendLine answers with v as a line of JSON, which has everything up to pos.
+func sendLine(w http.ResponseWriter, pos int64, v any) error {
+	line, err := render.JSONLine(v)
+	if err != nil {
+		return err
+	}
 	h := w.Header()
 	h.Set("Jobledger-Pos", strconv.FormatInt(pos, 10))
 	h.Set("Cache-Control", "private, no-cache")

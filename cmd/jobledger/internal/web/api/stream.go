@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/jobfilter"
-	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/seen"
 	"jobledger/cmd/jobledger/internal/web/door"
@@ -50,7 +49,12 @@ type stream struct {
 // streamEvents sends the events in their public form.
 func (a *API) streamEvents(w http.ResponseWriter, r *http.Request) error {
 	return a.stream(r, &stream{API: a, w: w,
-		data: func(e view.Sent) ([]byte, error) { return lineFor(r.Context(), e) }})
+		data: func(e view.Sent) ([]byte, error) {
+			if e.Kind() != event.KindScheduleSet {
+				return e.Line, nil
+			}
+			return render.JSONLine(Shown(r.Context(), e.Event))
+		}})
 }
 
 // maxStreamsGrant is how many streams of events one token has.
@@ -122,7 +126,7 @@ func (o *stream) begin(ctx context.Context, r *http.Request) (first string, err 
 	}
 	o.filter = ledger.Filter{Queue: query.Get("queue"), Worker: query.Get("worker"), Actor: query.Get("actor")}
 	if o.filter.Kinds, err = jobfilter.EventKinds(query["kind"]); err != nil {
-		return "", door.BadInput("kind", strings.TrimPrefix(err.Error(), "--kind: "))
+		return "", err
 	}
 	after := r.Header.Get("Last-Event-ID")
 	if after == "" {
@@ -148,7 +152,7 @@ func (o *stream) begin(ctx context.Context, r *http.Request) (first string, err 
 		}
 		o.pos = tail
 		if id := query.Get("job"); id != "" {
-			if o.filter.Job, err = (jobref.Ref{ID: id}).Number(ctx, tx); err != nil {
+			if o.filter.Job, err = numberOf(ctx, tx, id); err != nil {
 				return err
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/web/access"
 	"jobledger/ledger/event"
 )
@@ -26,7 +26,7 @@ type ClientCA struct {
 func LoadClientCA(file string, report func(format string, args ...any)) (*ClientCA, error) {
 	c := &ClientCA{files: files{names: []string{file}, report: report}}
 	if err := c.read(c.load); err != nil {
-		return nil, cli.Exitf(cli.ExitUsage, "--client-ca: %w", err)
+		return nil, fault.Exitf(fault.ExitUsage, "--client-ca: %w", err)
 	}
 	return c, nil
 }

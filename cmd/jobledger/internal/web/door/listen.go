@@ -10,7 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/buildinfo"
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/ledger/ownerfile"
 )
 
@@ -25,7 +26,7 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, cli.WithHint(cli.Usagef("--listen: %q is neither HOST:PORT nor unix:PATH", address),
+		return nil, fault.WithHint(fault.Usagef("--listen: %q is neither HOST:PORT nor unix:PATH", address),
 			"127.0.0.1:8080 is an address on this host")
 	}
 	if host == "localhost" {
@@ -33,12 +34,12 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 	}
 	ip, err := netip.ParseAddr(host)
 	if err != nil || !ip.IsLoopback() || ip.Zone() != "" {
-		return nil, cli.WithHint(cli.Usagef("--listen: %q is not on the loopback interface", address),
+		return nil, fault.WithHint(fault.Usagef("--listen: %q is not on the loopback interface", address),
 			"other hosts reach it with --tls-cert, or with 'ssh -L 8080:127.0.0.1:8080 HOST', which also encrypts")
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(ip.String(), port))
 	if err != nil {
-		return nil, cli.Exitf(cli.ExitBusy, "listen at %s: %w", address, err)
+		return nil, fault.Exitf(fault.ExitBusy, "listen at %s: %w", address, err)
 	}
 	return l, nil
 }
@@ -47,7 +48,7 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 func ListenForPeers(ctx context.Context, address string) (net.Listener, error) {
 	path, ok := strings.CutPrefix(address, unixPrefix)
 	if !ok {
-		return nil, cli.Usagef("--peer is for --listen unix:PATH: only there the system says who asks")
+		return nil, fault.Usagef("--peer is for --listen unix:PATH: only there the system says who asks")
 	}
 	return listenUnix(ctx, path, true)
 }
@@ -58,35 +59,35 @@ func ListenForPeers(ctx context.Context, address string) (net.Listener, error) {
 // socket that no process listens at is removed first.
 func listenUnix(ctx context.Context, path string, others bool) (net.Listener, error) {
 	if !peersKnown {
-		return nil, cli.Usagef("--listen: Unix sockets are for Linux, where the peer's user is known")
+		return nil, fault.Usagef("--listen: Unix sockets are for Linux, where the peer's user is known")
 	}
 	folder, err := os.Stat(filepath.Dir(path))
 	if err != nil {
-		return nil, cli.Exitf(cli.ExitUsage, "listen at %s: %w", path, err)
+		return nil, fault.Exitf(fault.ExitUsage, "listen at %s: %w", path, err)
 	}
 	mode := os.FileMode(0o600)
 	switch may := folder.Mode().Perm(); {
 	case others && may&0o022 != 0:
-		return nil, cli.WithHint(
-			cli.Usagef("--peer: other users may write into the folder of %s (mode %04o)", path, may),
+		return nil, fault.WithHint(
+			fault.Usagef("--peer: other users may write into the folder of %s (mode %04o)", path, may),
 			"they could put another socket there: chmod go-w it")
 	case others && may&0o011 == 0:
-		return nil, cli.WithHint(
-			cli.Usagef("--peer: no other user may enter the folder of %s (mode %04o)", path, may),
+		return nil, fault.WithHint(
+			fault.Usagef("--peer: no other user may enter the folder of %s (mode %04o)", path, may),
 			"let the group of those users in: chgrp GROUP and chmod 710 it")
 	case others:
 		mode = 0o666
 	case ownerfile.OpenToOthers(folder):
-		return nil, cli.WithHint(
-			cli.Usagef("--listen: the folder of %s lets other users in (mode %04o)", path, folder.Mode().Perm()),
-			"make a folder for it: mkdir -m 700 %s", cli.ProgramName+".run")
+		return nil, fault.WithHint(
+			fault.Usagef("--listen: the folder of %s lets other users in (mode %04o)", path, folder.Mode().Perm()),
+			"make a folder for it: mkdir -m 700 %s", buildinfo.ProgramName+".run")
 	}
 	if err := removeDead(ctx, path); err != nil {
 		return nil, err
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "unix", path)
 	if err != nil {
-		return nil, cli.Exitf(cli.ExitBusy, "listen at %s: %w", path, err)
+		return nil, fault.Exitf(fault.ExitBusy, "listen at %s: %w", path, err)
 	}
 	if err := os.Chmod(path, mode); err != nil {
 		return nil, errors.Join(fmt.Errorf("listen at %s: %w", path, err), l.Close())
@@ -101,12 +102,12 @@ func removeDead(ctx context.Context, path string) error {
 		return nil // there is none
 	}
 	if info.Mode()&os.ModeSocket == 0 {
-		return cli.Usagef("--listen: %s is there, and is no socket", path)
+		return fault.Usagef("--listen: %s is there, and is no socket", path)
 	}
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
 	if err == nil {
 		_ = conn.Close()
-		return cli.Exitf(cli.ExitBusy, "listen at %s: another process listens there", path)
+		return fault.Exitf(fault.ExitBusy, "listen at %s: another process listens there", path)
 	}
 	return os.Remove(path)
 }

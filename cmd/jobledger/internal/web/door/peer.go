@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/web/access"
 )
 
@@ -60,14 +60,14 @@ func ParsePeers(texts []string) (Peers, error) {
 		scopes, queues, both := strings.Cut(rights, "@")
 		uid, err := strconv.ParseUint(id, 10, 31)
 		if !isID || !given || !both || err != nil {
-			return nil, cli.WithHint(cli.Usagef("--peer: %.80q is not uid=ID:SCOPES@QUEUES", text),
+			return nil, fault.WithHint(fault.Usagef("--peer: %.80q is not uid=ID:SCOPES@QUEUES", text),
 				"as in --peer 'uid=1001:enqueue,work@mail,img-*'")
 		}
 		switch _, twice := peers[int(uid)]; {
 		case twice:
-			return nil, cli.Usagef("--peer: the user %d is there twice", uid)
+			return nil, fault.Usagef("--peer: the user %d is there twice", uid)
 		case int(uid) == os.Geteuid():
-			return nil, cli.Usagef("--peer: the user %d runs the server, and may do everything", uid)
+			return nil, fault.Usagef("--peer: the user %d runs the server, and may do everything", uid)
 		}
 		g := access.Grant{ID: "uid" + id, Name: "uid" + id}
 		if u, err := user.LookupId(id); err == nil && access.CheckName(u.Username) == nil {

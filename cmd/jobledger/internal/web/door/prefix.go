@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 )
 
 // Prefix begins the path of every address of the server, where it shares a host with others.
@@ -20,8 +20,8 @@ func ParsePrefix(text string) (string, error) {
 	if text == "" {
 		return "", nil
 	}
-	bad := cli.Usagef("--path-prefix: %.80q is not like /jobs: a slash, then letters, digits and any of -_.~, "+
-		"and no slash at the end", text)
+	bad := fault.Usagef("--path-prefix: %.80q is not like /jobs: a slash, then letters, digits and any of "+
+		"-_.~, and no slash at the end", text)
 	rest, ok := strings.CutPrefix(text, "/")
 	if !ok || len(text) > 200 {
 		return "", bad

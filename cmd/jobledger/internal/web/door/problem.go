@@ -14,12 +14,11 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/commands/remote/wire"
 	"jobledger/ledger"
 	"jobledger/ledger/segment"
 	"jobledger/projection"
-	"jobledger/projection/query"
 )
 
 // Problem is an error as RFC 9457 has it, with what the command line says of it.
@@ -46,39 +45,27 @@ func BadInputs(all []wire.InputError) *Problem {
 	return p
 }
 
-// Place sets which part of the request p, which is of err, is about, if that is known. Of a flag of the
-// command line it is the parameter that stands for it.
-func Place(p *Problem, err error) {
-	if p.Status != http.StatusBadRequest {
-		return
+// ProblemOf is err as a problem; its Status is 0 if err is no error of the request.
+func ProblemOf(err error) *Problem {
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p
 	}
-	in, known := wire.InputOf(err)
-	if asked, ok := errors.AsType[*query.InputError](err); ok {
-		in.Field, known = asked.Field, true
+	f := fault.Of(err)
+	p := &Problem{Status: f.Status, Detail: f.InRequest(), Code: f.Word, Exit: &f.Exit}
+	if f.Hint != "" {
+		p.Hint = &f.Hint
 	}
-	if !known {
-		if named, ok := errors.AsType[*cli.Error](err); ok {
-			in.Field = named.Field
-		}
-		if flag := flagAtStart().FindString(err.Error()); in.Field == "" && flag != "" {
-			in.Field = inParameters(flag)
-		}
-		if in.Field == "" {
-			return
+	if in, known := wire.InputOf(err); known && p.Status == http.StatusBadRequest {
+		f.Field = in.Field
+		if in.Line > 0 {
+			in.Detail = p.Detail
+			p.Errors = []wire.InputError{in}
 		}
 	}
-	if p.Field = in.Field; in.Line > 0 {
-		in.Detail = p.Detail
-		p.Errors = []wire.InputError{in}
+	if p.Status == http.StatusBadRequest {
+		p.Field = f.Field
 	}
-}
-
-// statusOf are the statuses of the exit codes; any other is 500.
-var statusOf = map[int]int{
-	cli.ExitUsage: http.StatusBadRequest, cli.ExitNothing: http.StatusNotFound,
-	cli.ExitLeaseLost: http.StatusGone, cli.ExitCancelled: http.StatusGone,
-	cli.ExitConflict: http.StatusConflict, cli.ExitNoJob: http.StatusNotFound,
-	cli.ExitBusy: http.StatusServiceUnavailable, cli.ExitTimedOut: http.StatusServiceUnavailable,
+	return p
 }
 
 // MaxAnswer is the most bytes that an answer has.
@@ -97,16 +84,8 @@ func (d *Door) ProblemOf(err error) *Problem {
 	if errors.Is(err, ledger.ErrReplaced) || errors.Is(err, ledger.ErrClosed) {
 		d.lose(err)
 	}
-	exit, detail, hint := cli.Explain(err)
-	if exit == cli.ExitUsage {
-		detail, hint = inParameters(detail), hintFor(hint)
-	}
-	status, known := statusOf[exit]
-	p := &Problem{Status: status, Detail: detail, Code: cli.WordOf(exit), Exit: &exit}
-	if hint != "" {
-		p.Hint = &hint
-	}
-	Place(p, err)
+	p := ProblemOf(err)
+	known := p.Status != 0
 	if errors.Is(err, projection.ErrArchived) { // which is something, elsewhere
 		p.Code = "archived"
 		where, tail, ok := d.segmentOf(err)
@@ -115,14 +94,13 @@ func (d *Door) ProblemOf(err error) *Problem {
 		}
 	}
 	if errors.Is(err, segment.ErrDamaged) { // its detail names the file
-		status, known = http.StatusInternalServerError, true
-		p.Status = status
-		d.Report("%s", detail)
+		p.Status, known = http.StatusInternalServerError, true
+		d.Report("%s", p.Detail)
 	}
 	if !known || errors.Is(err, context.Canceled) {
 		id := ulid.Make().String()
-		d.Report("%s: %s", id, detail)
-		p = &Problem{Status: http.StatusInternalServerError, Code: cli.WordOf(cli.ExitUnexpected), Exit: &exit,
+		d.Report("%s: %s", id, p.Detail)
+		p = &Problem{Status: http.StatusInternalServerError, Code: fault.WordOf(fault.ExitUnexpected), Exit: p.Exit,
 			Detail: "an unexpected error; the log of the server has it as " + id}
 	}
 	return p

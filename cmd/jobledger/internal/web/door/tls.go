@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 )
 
 // Certificate is a certificate with its key, in two files of PEM, which are read again when they change. It
@@ -29,7 +29,7 @@ type Certificate struct {
 func LoadCertificate(cert, key string, report func(format string, args ...any)) (*Certificate, error) {
 	c := &Certificate{files: files{names: []string{cert, key}, report: report}, cert: cert, key: key}
 	if err := c.read(c.load); err != nil {
-		return nil, cli.Exitf(cli.ExitUsage, "--tls-cert and --tls-key: %w", err)
+		return nil, fault.Exitf(fault.ExitUsage, "--tls-cert and --tls-key: %w", err)
 	}
 	return c, nil
 }
@@ -131,14 +131,14 @@ func (c *Certificate) isFor(host string) bool {
 // [Door.ServeOn] ends TLS.
 func ListenTLS(ctx context.Context, address string) (net.Listener, error) {
 	if strings.HasPrefix(address, unixPrefix) {
-		return nil, cli.Usagef("--tls-cert is for HOST:PORT, and a Unix socket needs no TLS")
+		return nil, fault.Usagef("--tls-cert is for HOST:PORT, and a Unix socket needs no TLS")
 	}
 	if _, _, err := net.SplitHostPort(address); err != nil {
-		return nil, cli.Usagef("--listen: %q is not HOST:PORT", address)
+		return nil, fault.Usagef("--listen: %q is not HOST:PORT", address)
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, cli.Exitf(cli.ExitBusy, "listen at %s: %w", address, err)
+		return nil, fault.Exitf(fault.ExitBusy, "listen at %s: %w", address, err)
 	}
 	return l, nil
 }
@@ -155,17 +155,17 @@ func ParseProxy(public string, from []string) (*Proxy, error) {
 	u, err := url.Parse(public)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
 		u.Fragment != "" {
-		return nil, cli.Usagef("--behind-proxy: %.80q is not https://HOST[/PREFIX]", public)
+		return nil, fault.Usagef("--behind-proxy: %.80q is not https://HOST[/PREFIX]", public)
 	}
 	path, err := ParsePrefix(strings.TrimSuffix(u.EscapedPath(), "/"))
 	if err != nil {
-		return nil, cli.Usagef("--behind-proxy: the path of %.80q is not like /jobs", public)
+		return nil, fault.Usagef("--behind-proxy: the path of %.80q is not like /jobs", public)
 	}
 	p := &Proxy{Host: strings.ToLower(u.Host), Path: path}
 	for _, text := range from {
 		prefix, err := netip.ParsePrefix(text)
 		if err != nil {
-			return nil, cli.Usagef("--from: %.80q is no range of addresses, such as 127.0.0.1/32", text)
+			return nil, fault.Usagef("--from: %.80q is no range of addresses, such as 127.0.0.1/32", text)
 		}
 		p.From = append(p.From, prefix)
 	}
@@ -233,7 +233,7 @@ func (d *Door) ServeOn(h *http.Server, l net.Listener) error {
 // CheckProxy returns an error where a proxy would make a local user of each of its own.
 func CheckProxy(p *Proxy, address string) error {
 	if p != nil && strings.HasPrefix(address, unixPrefix) {
-		return cli.Usagef("--behind-proxy is for HOST:PORT: on a Unix socket each user of the proxy would be a " +
+		return fault.Usagef("--behind-proxy is for HOST:PORT: on a Unix socket each user of the proxy would be a " +
 			"local one")
 	}
 	return nil

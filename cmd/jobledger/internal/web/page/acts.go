@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/cmd/jobledger/internal/web/act"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
@@ -70,7 +70,7 @@ func (p *Pages) jobAct(verb string) func(http.ResponseWriter, *http.Request) err
 			return door.Refusal(http.StatusBadRequest, "usage", "the form does not say which state of the job you saw")
 		}
 		if verb == "reschedule" {
-			when, err := cli.ParseWhen("run_at", given.Get("run_at"), p.Now())
+			when, err := timespec.ReadWhen("run_at", given.Get("run_at"), p.Now())
 			if err != nil {
 				return err
 			}

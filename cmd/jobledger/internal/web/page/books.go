@@ -81,7 +81,7 @@ func (v *booksView) count(zone *time.Location) {
 
 // examine shows what doctor finds.
 func (v *booksView) examine(r *http.Request, p *Pages) {
-	found, err := p.Examine(r.Context())
+	found, err := p.Examined(r.Context())
 	if v.Examined = err == nil; err != nil {
 		v.Blind = true
 		p.Report("doctor: %v", err)

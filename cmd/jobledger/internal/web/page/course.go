@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/buildinfo"
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/state"
@@ -68,7 +68,7 @@ func (v *overviewView) addConcern(c state.Concern, queue string) {
 	shown := concernView{Level: levelNames[c.Level], Queue: queue, Text: c.Text, Code: c.Code,
 		Href: "/queues/" + url.PathEscape(queue) + v.atQuery()}
 	if c.Remedy != "" && v.At == "" {
-		shown.Remedy = cli.ProgramName + " " + c.Remedy
+		shown.Remedy = buildinfo.ProgramName + " " + c.Remedy
 	}
 	if c.Level == state.Info {
 		v.Notes = append(v.Notes, shown)

@@ -1,6 +1,6 @@
 // Package page answers people: each page is HTML that needs no script, about one moment of the ledger.
 //
-//	p := &page.Pages{API: a, Tables: tables, Name: "orders.db"}
+//	p := &page.Pages{API: a, Name: "orders.db"}
 //	d.Add(p.Routes()...)
 //
 // Files in reading order: pages.go (routes, templates and assets), frame.go, frame_marks.go, fixed.go,

@@ -109,15 +109,17 @@ func (p *Pages) showEvents(w http.ResponseWriter, r *http.Request, shown eventsV
 	if !asked.Has("after") && !asked.Has("from") && !asked.Has("last") && !asked.Has("limit") {
 		asked.Set("last", strconv.Itoa(api.DefaultLimit))
 	}
-	res := api.ResourceAt("/events")
-	f, err := p.Find(r, res, asked)
+	limit, err := api.ResourceAt("/events").Check(asked)
 	if err != nil {
 		return err
 	}
-	for _, line := range f.Lines {
-		var e event.Event
-		if err := e.UnmarshalJSON(line); err != nil {
-			return fmt.Errorf("read an event: %w", err)
+	_, found, err := p.EventsOf(r.Context(), asked, limit)
+	if err != nil {
+		return err
+	}
+	for e, err := range found {
+		if err != nil {
+			return err
 		}
 		shown.Events = append(shown.Events, p.viewOf(e))
 	}
@@ -133,13 +135,13 @@ func (p *Pages) showEvents(w http.ResponseWriter, r *http.Request, shown eventsV
 	if shown.kindChoice, err = kindsOf(query["kind"]); err != nil {
 		return err
 	}
-	words, _, err := res.Words(asked, "")
+	words := flagsOf("events", asked)
+	if limit > 0 {
+		words = append(words, "--limit="+strconv.Itoa(limit))
+	}
 	shown.Command = commandOf(words)
 	if shown.SQL = sqltext.Events(query, shown.Pos, api.DefaultLimit); shown.At == "" {
 		shown.API = "/api/v1/events?" + asked.Encode()
-	}
-	if err != nil {
-		return err
 	}
 	return p.render(w, "events", shown)
 }

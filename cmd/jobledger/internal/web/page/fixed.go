@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/ledger"
@@ -22,13 +21,13 @@ func (p *Pages) fixed(handle func(http.ResponseWriter, *http.Request) error) fun
 		if err != nil || len(query["at"]) != 1 || strings.HasPrefix(query.Get("at"), "pos:") {
 			return handle(w, r)
 		}
-		when, err := cli.ParseWhen("as-of", query.Get("at"), p.Now())
+		when, err := timespec.ReadWhen("at", query.Get("at"), p.Now())
 		if err != nil {
 			return handle(w, r)
 		}
 		var m, last projection.Moment
 		err = p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
-			if m, err = p.program().MomentAt(r.Context(), "as-of", tx, when); err == nil {
+			if m, err = when.Moment(r.Context(), tx, "at", p.Now()); err == nil {
 				last, err = projection.AtPos(r.Context(), tx, m.Pos)
 			}
 			return err

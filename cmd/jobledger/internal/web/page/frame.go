@@ -10,13 +10,15 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/buildinfo"
-	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/sqltext"
 	"jobledger/ledger"
 	"jobledger/projection"
+	"jobledger/projection/query"
 )
 
 // frame is what every page shows: where it leads, and the moment that it is about.
@@ -81,7 +83,7 @@ type param struct{ Name, Value string }
 
 // moment is the moment that a page is about.
 type moment struct {
-	cli.Past
+	query.Past
 	at string // the parameter, as it was given; ""
 }
 
@@ -116,22 +118,18 @@ func (p *Pages) emptyFrame(r *http.Request, title string) frame {
 	return f
 }
 
-// program is a command line with the clock of the server.
-func (p *Pages) program() *cli.Program { return &cli.Program{Now: p.Now} }
-
 // momentOf reads the parameter at, as --as-of is read. Without it, a copy as of a moment is about its own
 // one.
-func (p *Pages) momentOf(r *http.Request, query url.Values, tx *ledger.Tx) (m moment, err error) {
-	if m.at = query.Get("at"); m.at == "" {
-		m.Past, err = cli.PastOfCopy(r.Context(), tx)
+func (p *Pages) momentOf(r *http.Request, params url.Values, tx *ledger.Tx) (m moment, err error) {
+	if m.at = params.Get("at"); m.at == "" {
+		m.Past, err = query.ReadPast(r.Context(), tx, nil, p.Now())
 		return m, err
 	}
-	when, err := cli.ParseWhen("as-of", m.at, p.Now())
+	when, err := timespec.ReadWhen("at", m.at, p.Now())
 	if err != nil {
 		return m, err
 	}
-	m.Given = true
-	m.Moment, err = p.program().MomentAt(r.Context(), "as-of", tx, when)
+	m.Past, err = query.ReadPast(r.Context(), tx, &when, p.Now())
 	return m, err
 }
 
@@ -207,13 +205,26 @@ func (p *Pages) clock(m moment) projection.Moment {
 
 // commandOf is the command line of words, to be pasted into a shell.
 func commandOf(words []string) string {
-	out := []string{cli.ProgramName}
+	out := []string{buildinfo.ProgramName}
 	for _, word := range words {
 		if word != "--json" {
 			out = append(out, quoted(word))
 		}
 	}
 	return strings.Join(out, " ")
+}
+
+// flagsOf are the words of a verb and its flags that say the same as params, but for the limit.
+func flagsOf(verb string, params url.Values) []string {
+	words := []string{verb}
+	for _, name := range api.SortedNames(params) {
+		for _, value := range params[name] {
+			if name != "limit" {
+				words = append(words, "--"+fault.FlagOf(name)+"="+value)
+			}
+		}
+	}
+	return words
 }
 
 // plainLetters mean nothing to a shell, nor to a search.

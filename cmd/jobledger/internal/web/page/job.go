@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/historytext"
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/layout"
@@ -146,18 +145,17 @@ func (p *Pages) readJob(r *http.Request, tx *ledger.Tx, ref jobref.Ref, m moment
 	if err != nil {
 		return j, why, err
 	}
-	if !m.Given {
-		if j, err = state.ReadJob(ctx, tx, now); err == nil {
-			why, err = state.Explain(ctx, tx, now, p.Now())
-		}
+	if m.Given {
+		j, err = state.ReadJobAsOf(ctx, tx, now, m.Moment)
+	} else {
+		j, err = state.ReadJob(ctx, tx, now)
+	}
+	if err == nil && j.State == 0 {
+		err = api.NotYet(j.ID, j.Later)
+	}
+	if err != nil {
 		return j, why, err
 	}
-	if j, err = state.ReadJobAsOf(ctx, tx, now, m.Moment); err != nil {
-		return j, why, err
-	}
-	if j.State == 0 {
-		return j, why, cli.Exitf(cli.ExitNothing, "job %s was not enqueued yet; now it is %s", j.ID, j.Later)
-	}
-	why, err = state.ExplainAsOf(ctx, tx, now.N, m.Moment, p.Now().Location())
+	why, err = state.Explain(ctx, tx, now, m.Past, p.Now())
 	return j, why, err
 }

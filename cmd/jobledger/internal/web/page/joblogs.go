@@ -7,8 +7,8 @@ import (
 	"io/fs"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/logcheck"
+	"jobledger/cmd/jobledger/internal/logfile"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/commands/worker/attemptlog"
@@ -39,7 +39,7 @@ type logView struct {
 // jobLogs are the logs of the last attempts of j, the latest first; earlier is how many attempts there were
 // before them. What an attempt wrote and is not here is in the list too, and what wrote nothing is not.
 func (p *Pages) jobLogs(j state.Job, claims []attempts.Attempt) (logs []logView, earlier int, err error) {
-	folder, err := cli.LogFolder(p.Store.LedgerPath())
+	folder, err := logfile.Folder(p.Store.LedgerPath())
 	if err != nil {
 		return nil, 0, err
 	}

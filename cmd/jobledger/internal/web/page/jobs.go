@@ -1,7 +1,6 @@
 package page
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -9,7 +8,7 @@ import (
 	"strconv"
 
 	"jobledger/cmd/jobledger/internal/jobfilter"
-	"jobledger/cmd/jobledger/internal/paging"
+	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
@@ -54,8 +53,7 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 	if !query.Has("limit") {
 		query.Set("limit", strconv.Itoa(pageJobs))
 	}
-	res := api.ResourceAt("/jobs")
-	words, limit, err := res.Words(query, "")
+	limit, err := api.ResourceAt("/jobs").Check(query)
 	if err != nil {
 		return err
 	}
@@ -66,30 +64,28 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 	if view.Seen, err = p.Tail(r.Context()); err != nil { // what happens from here on has moved on
 		return err
 	}
-	first := "" // of the next page
-	words = slices.DeleteFunc(words, func(word string) bool { return word == "--json" })
-	tables, err := p.Tables(r.Context(), append(slices.Clone(words), p.SearchWords(query)...))
-	ended, isEnded := errors.AsType[*paging.Ended](err)
-	switch {
-	case err != nil && !isEnded && !p.Nothing(err):
+	asked, err := p.JobsOf(r.Context(), query)
+	if err != nil {
 		return err
-	case len(tables) == 0 && isEnded:
-		view.Count = "No job matches so far."
-	case len(tables) == 0:
-		view.Count = "No job matches."
-	default:
-		view.Jobs = tables[0]
-		n := len(view.Jobs.Rows())
-		if n > limit {
-			first, isEnded, ended = view.Jobs.Cut(limit)[0], false, nil
-			view.Count = "More than " + render.Count(int64(limit), "job") + "."
-		} else if isEnded {
-			view.Count = render.Count(int64(n), "job") + " so far."
-		} else {
-			view.Count = render.Count(int64(n), "job") + "."
-		}
 	}
-	if isEnded {
+	found, after, ended, err := p.Page(r.Context(), asked, limit, p.SearchTime(query))
+	if err != nil {
+		return err
+	}
+	count := render.Count(int64(len(found)), "job")
+	switch {
+	case len(found) == 0 && ended != nil:
+		view.Count = "No job matches so far."
+	case len(found) == 0:
+		view.Count = "No job matches."
+	case after != 0:
+		view.Count = "More than " + count + "."
+	case ended != nil:
+		view.Count = count + " so far."
+	default:
+		view.Count = count + "."
+	}
+	if ended != nil {
 		view.Ended = "Searched " + render.Newest(ended.Looked, ended.Jobs) + "."
 	}
 	absent, err := p.AbsentJobs(r.Context(), query)
@@ -97,11 +93,7 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	view.Absent = absentText(absent)
-	next, err := p.NextJobs(r.Context(), query, first, ended)
-	if err != nil {
-		return err
-	}
-	if next != nil {
+	if next := api.NextJobs(query, after, ended); next != nil {
 		view.Next = r.URL.Path + "?" + next.Encode()
 	}
 	shown := api.Cloned(query)
@@ -114,6 +106,12 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 		if view.frame, err = p.frameAt(r, shown, tx, m, "Jobs"); err != nil {
 			return err
 		}
+		if len(found) > 0 {
+			view.Jobs = layout.Jobs(asked.At != nil)
+			for _, j := range found {
+				layout.AddJob(view.Jobs, j.Then, j.Exit, asked.At != nil, p.clock(m).At)
+			}
+		}
 		figures, _, err := p.Figures.Read(r.Context(), tx, p.Now())
 		view.Names = namesOf(figures)
 		return err
@@ -124,21 +122,20 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	switch {
 	case err != nil || view.Ended != "" || view.Jobs == nil:
-	case first != "" && narrow != nil && view.At == "":
-		view.Count, err = p.counted(r, query, limit)
-	case first == "":
+	case after != 0 && narrow != nil && view.At == "":
+		view.Count, err = p.counted(r, asked, query, limit)
+	case after == 0:
 		since := view.Seen
 		if view.At != "" {
 			since = view.Pos
 		}
-		view.Count = render.Count(int64(len(view.Jobs.Rows())), "job") + exactAt(since, view.Pos)
+		view.Count = count + exactAt(since, view.Pos)
 	}
 	view.API = "/api/v1/jobs?" + shown.Encode()
 	if view.At == "" {
 		view.SQL = sqltext.Jobs(shown, limit, ledger.IsServerAddress(p.Store.Path()))
 	}
-	words[len(words)-1] = "--limit=" + strconv.Itoa(limit)
-	view.Command = commandOf(words)
+	view.Command = commandOf(append(flagsOf("list", query), "--limit="+strconv.Itoa(limit)))
 	if err != nil {
 		return err
 	}
@@ -147,19 +144,16 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 
 // selectOf is the filter of query; nil where that is the queue alone, or nothing.
 func selectOf(query url.Values) (filter []param) {
-	narrow := false
+	if !jobfilter.Narrow(query) {
+		return nil
+	}
 	for _, name := range api.SortedNames(query) {
 		if name == "at" || name == "limit" {
 			continue
 		}
-		narrow = narrow || name != "queue" && name != "by" && (name != "find" ||
-			jobfilter.Narrows(query.Get(name)))
 		for _, value := range query[name] {
 			filter = append(filter, param{name, value})
 		}
-	}
-	if !narrow {
-		return nil
 	}
 	return filter
 }

@@ -2,7 +2,6 @@ package page
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -24,16 +23,12 @@ import (
 	"jobledger/cmd/jobledger/internal/web/door"
 )
 
-// Tables runs one command line as [api.Ask] does, and returns the tables that it would print for people.
-type Tables func(ctx context.Context, words []string) ([]*render.Table, error)
-
 // Pages answers people. It is safe for concurrent use.
 type Pages struct {
 	*api.API
 	Acts *act.Acts
 	// Ledgers are all that this process serves, where they are several.
 	Ledgers []Ledger
-	Tables  Tables
 	Name    string // the ledger, as pages call it
 
 	Now func() time.Time // in the zone of the request, in place of that of the API

@@ -245,12 +245,9 @@ func (v *queueView) addHead(ctx context.Context, tx *ledger.Tx, p *Pages, m mome
 	if err != nil {
 		return err
 	}
-	var why state.Why
-	if m.Given {
-		why, err = state.ExplainAsOf(ctx, tx, n, m.Moment, p.Now().Location())
-	} else {
-		why, err = state.Explain(ctx, tx, jobs[n], p.Now())
-	}
+	job := jobs[n]
+	job.N = n
+	why, err := state.Explain(ctx, tx, job, m.Past, p.Now())
 	v.Head, v.Why = jobs[n].ID, why.Sentences
 	return err
 }

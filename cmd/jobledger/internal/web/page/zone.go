@@ -13,7 +13,7 @@ import (
 	"time"
 	_ "time/tzdata" // for hosts without it
 
-	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 )
@@ -59,7 +59,7 @@ func nearZones(name string) (near []string) {
 			near = append(near, zone)
 		}
 	}
-	if best := cli.Nearest(name, zoneNames()); best != "" && !slices.Contains(near, best) {
+	if best := fault.Nearest(name, zoneNames()); best != "" && !slices.Contains(near, best) {
 		near = append(near, best)
 	}
 	return near[:min(len(near), 5)]

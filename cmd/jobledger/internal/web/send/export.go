@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/export"
+	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/ledger"
@@ -47,7 +47,7 @@ func (a *Sender) export(w http.ResponseWriter, r *http.Request) error {
 	var ends [2]*query.When
 	for i, name := range []string{"from", "to"} {
 		if params.Has(name) {
-			when, err := cli.ParseWhen(name, params.Get(name), a.Now())
+			when, err := timespec.ReadWhen(name, params.Get(name), a.Now())
 			if err != nil {
 				return err
 			}
@@ -73,9 +73,7 @@ func (a *Sender) export(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if !api.MaySeeBodies(r.Context()) {
-		options.Withhold = api.WithholdOfEvent
-	}
+	options.Withhold = api.ShownTo(r.Context())
 	claims := export.ClaimsIn(form)
 	d := a.newDownload(w, r, kind, name)
 	d.headers.Set("Jobledger-Pos", strconv.FormatInt(tail, 10))

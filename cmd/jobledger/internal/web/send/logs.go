@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/logfile"
 	"jobledger/cmd/jobledger/internal/web/api"
@@ -47,7 +47,7 @@ func (a *Sender) logs(w http.ResponseWriter, r *http.Request) error {
 	}
 	file, err := o.Open()
 	if errors.Is(err, fs.ErrNotExist) {
-		return cli.Exitf(cli.ExitNothing, "this host has no %s of attempt %d of job %s", o.Stream(), o.Attempt,
+		return fault.Exitf(fault.ExitNothing, "this host has no %s of attempt %d of job %s", o.Stream(), o.Attempt,
 			o.Job.ID)
 	}
 	if err != nil {
@@ -92,9 +92,9 @@ func (a *Sender) output(r *http.Request) (o logfile.Output, err error) {
 		return o, err
 	}
 	if o.Attempt > o.Job.Attempt {
-		return o, cli.Exitf(cli.ExitNothing, "job %s is at attempt %d", o.Job.ID, o.Job.Attempt)
+		return o, fault.Exitf(fault.ExitNothing, "job %s is at attempt %d", o.Job.ID, o.Job.Attempt)
 	}
-	folder, err := cli.LogFolder(a.Store.LedgerPath())
+	folder, err := logfile.Folder(a.Store.LedgerPath())
 	if err != nil {
 		return o, err
 	}

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/seen"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -50,7 +50,7 @@ type Sent struct {
 
 // newSent makes e ready to be Sent.
 func newSent(e event.Event) (Sent, error) {
-	line, err := cli.JSONLine(e)
+	line, err := render.JSONLine(e)
 	return Sent{e, line}, err
 }
 

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/commands"
@@ -115,11 +115,6 @@ type items struct {
 	Items []any `json:"items"`
 }
 
-// statusOf are the statuses of the exit codes of owners and producers.
-var statusOf = map[int]int{cli.ExitUsage: http.StatusBadRequest, cli.ExitLeaseLost: http.StatusGone,
-	cli.ExitCancelled: http.StatusGone, cli.ExitConflict: http.StatusConflict,
-	cli.ExitNoJob: http.StatusNotFound, cli.ExitBusy: http.StatusServiceUnavailable}
-
 // problemOf is the answer to one command of several.
 func problemOf(err error) *wire.Problem {
 	if err == nil {
@@ -128,22 +123,17 @@ func problemOf(err error) *wire.Problem {
 	if p, ok := errors.AsType[*wire.Problem](err); ok {
 		return p
 	}
-	exit, detail, hint := cli.Explain(err)
-	p := &wire.Problem{Status: statusOf[exit], Detail: detail, Code: cli.WordOf(exit), Exit: &exit}
+	p := door.ProblemOf(err)
 	if p.Status == 0 {
 		p.Status = http.StatusInternalServerError
 	}
-	door.Place(p, err)
 	p.Type, p.Title = "urn:jobledger:problem:"+p.Code, http.StatusText(p.Status)
-	if hint != "" {
-		p.Hint = &hint
-	}
 	return p
 }
 
 // errHidden is the answer about a job that is not there, or of a queue that the token is not for.
 func errHidden(id event.JobID) error {
-	return problemOf(cli.Exitf(cli.ExitNoJob, "%w: %.80s", commands.ErrNoJob, id))
+	return problemOf(fault.Exitf(fault.ExitNoJob, "%w: %.80s", commands.ErrNoJob, id))
 }
 
 // send answers with v as JSON.

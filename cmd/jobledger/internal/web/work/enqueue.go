@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/joblines"
 	"jobledger/cmd/jobledger/internal/web/access"
 	"jobledger/commands"
@@ -40,7 +40,7 @@ func (m *Room) enqueue(w http.ResponseWriter, r *http.Request, c Caller) error {
 	}
 	for _, line := range lines {
 		if err := wire.Check(line.text); err != nil {
-			return m.badLines(lines, wire.InLine(line.n, cli.Usagef("line %d: %w", line.n, err)))
+			return m.badLines(lines, wire.InLine(line.n, fault.Usagef("line %d: %w", line.n, err)))
 		}
 		if err := r.Context().Err(); err != nil {
 			return err
@@ -57,7 +57,7 @@ func (m *Room) enqueue(w http.ResponseWriter, r *http.Request, c Caller) error {
 		}
 	}
 	if len(jobs) == 0 {
-		return cli.Usagef("there is no job")
+		return fault.Usagef("there is no job")
 	}
 	answers, _, err := m.add(w, r, c, jobs)
 	if err != nil {
@@ -137,7 +137,7 @@ func (m *Room) put(w http.ResponseWriter, r *http.Request, c Caller) error {
 	}
 	id := r.PathValue("job")
 	if !isULID(id) {
-		return wire.InField("job", cli.Usagef("%.40q is not a ULID in capitals", id))
+		return wire.InField("job", fault.Usagef("%.40q is not a ULID in capitals", id))
 	}
 	return m.enqueueOne(w, r, c, id)
 }
@@ -148,14 +148,14 @@ func (m *Room) enqueueOne(w http.ResponseWriter, r *http.Request, c Caller, id s
 		return err
 	}
 	if err := wire.Check(text); err != nil {
-		return cli.Usagef("%w", err)
+		return fault.Usagef("%w", err)
 	}
 	e, err := joblines.Reader{Now: m.Now()}.Job(text)
 	if err != nil {
 		return err
 	}
 	if id != "" && e.ID != "" && e.ID != id {
-		return wire.InField("id", cli.Usagef("the id %s is not that of the address", e.ID))
+		return wire.InField("id", fault.Usagef("the id %s is not that of the address", e.ID))
 	}
 	if id != "" {
 		e.ID = id
@@ -197,7 +197,7 @@ func lineOf(params url.Values) ([]byte, error) {
 			for _, pair := range values {
 				tag, value, ok := strings.Cut(pair, "=")
 				if _, twice := tags[tag]; !ok || twice {
-					return nil, wire.InField(name, cli.Usagef("tag: %.40q is not NAME=VALUE, or is given twice", pair))
+					return nil, wire.InField(name, fault.Usagef("tag: %.40q is not NAME=VALUE, or is given twice", pair))
 				}
 				tags[tag] = value
 			}
@@ -206,12 +206,12 @@ func lineOf(params url.Values) ([]byte, error) {
 			line[name] = values
 		default:
 			if len(values) > 1 {
-				return nil, wire.InField(name, cli.Usagef("%s is given twice", name))
+				return nil, wire.InField(name, fault.Usagef("%s is given twice", name))
 			}
 			line[name] = values[0]
 			if slices.Contains([]string{"priority", "max_attempts", "hold"}, name) {
 				if !json.Valid([]byte(values[0])) {
-					return nil, wire.InField(name, cli.Usagef("%s: %.40q", name, values[0]))
+					return nil, wire.InField(name, fault.Usagef("%s: %.40q", name, values[0]))
 				}
 				line[name] = json.RawMessage(values[0])
 			}

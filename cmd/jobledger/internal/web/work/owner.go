@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/commands"
 	"jobledger/commands/remote/wire"
@@ -22,7 +22,7 @@ func (m *Room) outcome(w http.ResponseWriter, r *http.Request, c Caller) error {
 		return err
 	}
 	if asked.Job != "" && asked.Job != id || asked.Token != "" && asked.Token != token {
-		return cli.Usagef("the body names another claim than the address")
+		return fault.Usagef("the body names another claim than the address")
 	}
 	asked.Token = token
 	command, err := asked.Command()

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"slices"
 
-	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/web/access"
 	"jobledger/commands"
 	"jobledger/commands/remote/wire"
@@ -26,7 +26,7 @@ func (m *Room) comes(w http.ResponseWriter, r *http.Request, c Caller) error {
 		return err
 	}
 	if asked.Boot != "" && asked.Boot != boot {
-		return cli.Usagef("the body names another process than the address")
+		return fault.Usagef("the body names another process than the address")
 	}
 	asked.Boot = boot
 	process := asked.Event()

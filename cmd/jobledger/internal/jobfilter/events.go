@@ -1,12 +1,38 @@
 package jobfilter
 
 import (
+	"math"
+	"net/url"
 	"slices"
 	"strings"
+	"time"
 
-	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/ledger/event"
+	"jobledger/projection/query"
 )
+
+// EventFields are what events can be asked for by, but for the job.
+var EventFields = []string{"at", "kind", "worker", "queue", "actor", "from", "to", "after", "last"}
+
+// Events reads which events are asked for; the field job is left to the caller.
+func Events(asked url.Values, now time.Time) (q query.Events, err error) {
+	w, err := window(asked, now)
+	if err != nil {
+		return q, err
+	}
+	q.From, q.To, q.At = w.From, w.To, w.At
+	q.Filter.Worker, q.Filter.Queue, q.Filter.Actor = asked.Get("worker"), asked.Get("queue"), asked.Get("actor")
+	if q.Filter.Kinds, err = EventKinds(asked["kind"]); err != nil {
+		return q, err
+	}
+	after, _, err := whole(asked, "after", 0, math.MaxInt)
+	if err != nil {
+		return q, err
+	}
+	q.Filter.After = int64(after)
+	q.Last, _, err = whole(asked, "last", 1, math.MaxInt)
+	return q, err
+}
 
 // KindNames returns the names of all kinds of events.
 func KindNames() (names []string) {
@@ -25,8 +51,7 @@ func EventKinds(words []string) (kinds []event.Kind, err error) {
 		k, err := event.ParseKind(name)
 		switch {
 		case err != nil:
-			return nil, cli.WithHint(cli.Usagef("--kind: there is no kind %q", name), "the kinds are %s",
-				strings.Join(KindNames(), ", "))
+			return nil, badName("kind", "kind", name, KindNames())
 		case not:
 			out = append(out, k)
 		default:
@@ -41,7 +66,7 @@ func EventKinds(words []string) (kinds []event.Kind, err error) {
 	}
 	kinds = slices.DeleteFunc(slices.Clone(kinds), func(k event.Kind) bool { return slices.Contains(out, k) })
 	if len(kinds) == 0 {
-		return nil, cli.Usagef("--kind: no kind is left")
+		return nil, badInput("kind", "no kind is left")
 	}
 	return kinds, nil
 }

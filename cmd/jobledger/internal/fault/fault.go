@@ -1,10 +1,17 @@
-package cli
+// Package fault says what an error means to a caller: the exit code and its word, the status over HTTP, the
+// field of a question that is wrong, and a hint at what to do. The command line and the server print it.
+//
+//	f := fault.Of(err)
+//
+// Files: fault.go has [Of] and the errors of other packages, nearest.go finds what was meant.
+package fault
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"strings"
 	"syscall"
 
@@ -194,8 +201,8 @@ var serverHints = []struct {
 	{ledger.ErrDamaged, "'jobledger verify' says what is wrong; a backup of the database is the way back"},
 }
 
-// serverHint returns the hint for err where the ledger is in PostgreSQL. A hint of the error's own stays.
-func serverHint(err error, hint string) string {
+// ServerHint returns the hint for err where the ledger is in PostgreSQL. A hint of the error's own stays.
+func ServerHint(err error, hint string) string {
 	if _, ok := errors.AsType[*Error](err); ok {
 		return hint
 	}
@@ -218,34 +225,87 @@ func serverHint(err error, hint string) string {
 	return hint
 }
 
-// Explain returns how the program ends after err: the exit code, the message without the program's name, and
-// a hint at what to do about it. An [Error] has its own code; any other error goes through knownErrors. A
-// code of 0 with an error means: end quietly.
-func Explain(err error) (code int, message, hint string) {
+// Fault is what an error means to a caller.
+type Fault struct {
+	Exit   int    // the exit code of the program; [ExitOK] with an error means: end quietly
+	Word   string // that of the exit code
+	Status int    // over HTTP; 0: it is no error of the request
+	Field  string // of the question, as HTTP names it: from, at; "": none is known
+	Detail string // what is wrong, without the field
+	Hint   string // what to do about it; ""
+
+	asked bool // Detail is about Field
+}
+
+// statusOf are the statuses of the exit codes.
+var statusOf = map[int]int{ExitUsage: http.StatusBadRequest, ExitNothing: http.StatusNotFound,
+	ExitLeaseLost: http.StatusGone, ExitCancelled: http.StatusGone, ExitConflict: http.StatusConflict,
+	ExitNoJob: http.StatusNotFound, ExitBusy: http.StatusServiceUnavailable,
+	ExitTimedOut: http.StatusServiceUnavailable}
+
+// Of returns what err means. An [Error] has its own code; a [query.InputError] is wrong usage; a problem of
+// another server has the exit code that this one gave; any other goes through knownErrors.
+func Of(err error) (f Fault) {
 	if err == nil {
-		return ExitOK, "", ""
+		return Fault{Word: WordOf(ExitOK)}
 	}
+	f = Fault{Exit: ExitUnexpected, Detail: err.Error()}
 	if e, ok := errors.AsType[*Error](err); ok {
-		return e.Code, err.Error(), e.Hint
-	}
-	if in, ok := errors.AsType[*query.InputError](err); ok {
-		return ExitUsage, "--" + flagOf(in.Field) + ": " + in.Reason, in.Hint
-	}
-	if p, ok := errors.AsType[*wire.Problem](err); ok { // of a server
+		f.Exit, f.Hint, f.Field = e.Code, e.Hint, e.Field
+	} else if in, ok := errors.AsType[*query.InputError](err); ok {
+		f.Exit, f.Detail, f.Hint = ExitUsage, in.Reason, in.Hint
+		f.Field, f.asked = in.Field, true
+	} else if p, ok := errors.AsType[*wire.Problem](err); ok {
 		switch {
-		case p.Exit != nil && p.Hint != nil:
-			return *p.Exit, err.Error(), *p.Hint
 		case p.Exit != nil:
-			return *p.Exit, err.Error(), ""
+			if f.Exit = *p.Exit; p.Hint != nil {
+				f.Hint = *p.Hint
+			}
 		case p.Temporary():
-			return ExitBusy, err.Error(), "the server has too much to do, or ends; try again"
+			f.Exit, f.Hint = ExitBusy, "the server has too much to do, or ends; try again"
 		}
-		return ExitUnexpected, err.Error(), ""
-	}
-	for _, known := range knownErrors {
-		if errors.Is(err, known.is) {
-			return known.code, err.Error(), known.hint
+	} else {
+		for _, known := range knownErrors {
+			if errors.Is(err, known.is) {
+				f.Exit, f.Hint = known.code, known.hint
+				break
+			}
 		}
 	}
-	return ExitUnexpected, err.Error(), ""
+	f.Word, f.Status = WordOf(f.Exit), statusOf[f.Exit]
+	return f
+}
+
+// Explain returns how the program ends after err: the exit code, the message without the program's name, in
+// which a field is the flag for it, and a hint.
+func Explain(err error) (code int, message, hint string) {
+	f := Of(err)
+	if f.asked {
+		f.Detail = "--" + FlagOf(f.Field) + ": " + f.Detail
+	}
+	return f.Exit, f.Detail, f.Hint
+}
+
+// InRequest is what is wrong, as HTTP says it: with the field that it is about.
+func (f Fault) InRequest() string {
+	if f.asked {
+		return f.Field + ": " + f.Detail
+	}
+	return f.Detail
+}
+
+// FieldOf is the field of a question that a flag stands for, and the parameter over HTTP.
+func FieldOf(flag string) string {
+	if flag == "as-of" {
+		return "at"
+	}
+	return strings.ReplaceAll(flag, "-", "_")
+}
+
+// FlagOf is the flag for a field: the reverse of FieldOf.
+func FlagOf(field string) string {
+	if field == "at" {
+		return "as-of"
+	}
+	return strings.ReplaceAll(field, "_", "-")
 }

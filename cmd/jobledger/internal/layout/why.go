@@ -1,0 +1,21 @@
+package layout
+
+import (
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/state"
+	"jobledger/ledger/event"
+	"jobledger/projection/query"
+)
+
+// WhyJSON is why for programs; of a moment of the past, with that and the state of the job now.
+func WhyJSON(why state.Why, now event.State, past query.Past) any {
+	if !past.Given {
+		return why
+	}
+	return struct {
+		state.Why
+		AsOf     *string `json:"as_of"`
+		Pos      int64   `json:"pos"`
+		StateNow string  `json:"state_now"`
+	}{why, render.TimeOrNull(past.At), past.Pos, now.String()}
+}

@@ -1,0 +1,608 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"jobledger/cmd/jobledger/internal/fault"
+	"jobledger/cmd/jobledger/internal/jobfilter"
+	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/layout"
+	"jobledger/cmd/jobledger/internal/paging"
+	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/state"
+	"jobledger/cmd/jobledger/internal/timespec"
+	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/commands"
+	"jobledger/commands/archive"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection"
+	"jobledger/projection/query"
+	"jobledger/projection/status"
+)
+
+// Resource is an answer of the API that pages and programs ask for by the same parameters.
+type Resource struct {
+	Path   string // below Root
+	Params []string
+	many   []string // of Params: those that may be repeated
+	form   form
+	read   func(*API, *question) error
+}
+
+// form is how a resource is answered.
+type form int
+
+const (
+	list   form = iota // all of it
+	one                // one object
+	jobs               // pages of jobs, the newest first
+	events             // pages of events, the oldest first
+)
+
+// Resources are all of them.
+var Resources = []Resource{
+	{"/status", []string{"at"}, nil, list, (*API).readStatus},
+	{"/queues", []string{"at", "paused"}, nil, list, (*API).readQueues},
+	{"/workers", []string{"at", "all"}, nil, list, (*API).readWorkers},
+	{"/jobs", []string{"at", "queue", "state", "tag", "key", "group", "from", "to", "by", "error",
+		"exit", "host", "find", "limit"}, []string{"queue", "state", "tag"}, jobs, (*API).readJobs},
+	{"/jobs/{job}", []string{"at"}, nil, one, (*API).readJob},
+	{historyPath, []string{"at"}, nil, list, (*API).readHistory},
+	{"/jobs/{job}/why", []string{"at"}, nil, one, (*API).readWhy},
+	{"/jobs/{job}/owner", []string{"at"}, nil, one, (*API).readOwner},
+	{"/events", []string{"at", "job", "kind", "worker", "queue", "actor", "from", "to", "after",
+		"last", "limit"}, []string{"kind"}, events, (*API).readEvents},
+}
+
+const historyPath = "/jobs/{job}/events"
+
+// ResourceAt is the resource at a path below Root.
+func ResourceAt(path string) Resource {
+	return Resources[slices.IndexFunc(Resources, func(r Resource) bool { return r.Path == path })]
+}
+
+func (a *API) resourceRoutes() (routes []door.Route) {
+	for _, res := range Resources {
+		routes = append(routes, door.Route{Pattern: "GET " + Root + res.Path, Needs: door.Read,
+			Queues: res.ofQueues(), StreamsIf: res.streamsIf(),
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return a.answer(w, r, res) }})
+	}
+	return routes
+}
+
+// octets are the media types of bytes that nothing is said about.
+var octets = []string{"application/octet-stream"}
+
+// question is a request for a resource, and what its answer has besides the rows.
+type question struct {
+	context.Context
+	job    string // of the path
+	params url.Values
+	limit  int             // rows of the page; 0: all
+	add    func(any) error // adds a row to the answer
+
+	next   url.Values    // the parameters of the next page; nil: there is none
+	ended  *paging.Ended // the time of the search was over; nil: it was not
+	absent projection.Absent
+	seq    int64 // of the job that the answer is; 0: it is none
+}
+
+// Check returns an error unless params are those of res. limit is that of a page; 0: there are none.
+func (res Resource) Check(params url.Values) (limit int, err error) {
+	if err := checkGiven(params, res.Params, res.many...); err != nil {
+		return 0, err
+	}
+	if err := checkQueue(params); err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, name := range SortedNames(params) {
+		if n += len(params[name]); n > maxParams {
+			return 0, door.BadInput(name, fmt.Sprintf("more than %d parameters", maxParams))
+		}
+	}
+	if _, err := WholeParam(params, "last", 0, 1, maxLimit); err != nil {
+		return 0, err
+	}
+	switch {
+	case params.Has("last") && params.Has("limit"):
+		return 0, door.BadInput("limit", "last and limit exclude each other")
+	case res.form == jobs, res.form == events && !params.Has("last"):
+		return WholeParam(params, "limit", DefaultLimit, 1, maxLimit)
+	}
+	return 0, nil
+}
+
+// IsJobID reports whether text may be the id of a job, or its beginning.
+func IsJobID(text string) bool {
+	return text != "" && len(text) <= ulid.EncodedSize &&
+		strings.Trim(strings.ToUpper(text), ulid.Encoding) == ""
+}
+
+// checkJob returns an error unless text may be the id of a job.
+func checkJob(text string) error {
+	if !IsJobID(text) {
+		return door.BadInput("job", fmt.Sprintf("%.40q is not the id of a job", text))
+	}
+	return nil
+}
+
+// numberOf returns the number of the job that text is the id of, or the beginning of it.
+func numberOf(ctx context.Context, tx *ledger.Tx, text string) (int64, error) {
+	if err := checkJob(text); err != nil {
+		return 0, err
+	}
+	return jobref.Ref{ID: text}.Number(ctx, tx)
+}
+
+// wholeList reports whether r asks for all of a list, as lines, and not for one page of it.
+func wholeList(r *http.Request) bool {
+	params := r.URL.Query()
+	return wantsLines(r) && !params.Has("limit") && !params.Has("last")
+}
+
+// streamsIf says which requests for res are answered with all of a list, as it is read; nil: none.
+func (res Resource) streamsIf() func(*http.Request) bool {
+	if res.form == jobs || res.form == events || res.Path == historyPath {
+		return wholeList
+	}
+	return nil
+}
+
+// now is the time, in the zone of the caller of ctx.
+func (a *API) now(ctx context.Context) time.Time { return door.In(ctx, a.Now()) }
+
+// pinned is params with the time that the parameter at names, so that the pages of a list that begin with
+// at=-1h are all of one moment.
+func (a *API) pinned(params url.Values) url.Values {
+	when, err := timespec.ReadWhen("at", params.Get("at"), a.Now())
+	if err != nil || when.ByPos || len(params["at"]) > 1 {
+		return params
+	}
+	params = Cloned(params)
+	params.Set("at", event.FormatTime(when.Time))
+	return params
+}
+
+// answer answers r with res: a page of it, or all of it as it is read.
+func (a *API) answer(w http.ResponseWriter, r *http.Request, res Resource) error {
+	params, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return ErrQuery
+	}
+	q := &question{Context: r.Context(), job: r.PathValue("job"), params: a.pinned(params)}
+	if q.limit, err = res.Check(q.params); err == nil && strings.Contains(res.Path, "{job}") {
+		err = checkJob(q.job)
+	}
+	if err == nil && res.ofQueues() {
+		err = a.Within(r, q.params)
+	}
+	if err != nil {
+		return err
+	}
+	pos, err := a.Tail(r.Context())
+	if err != nil {
+		return err
+	}
+	if q.absent, err = a.absent(r.Context(), res, q.params); err != nil {
+		return err
+	}
+	h := w.Header()
+	if streams := res.streamsIf(); streams != nil && streams(r) {
+		q.limit = 0
+		setAbsent(h, q.absent)
+		return a.SendLines(w, r, pos, func(ctx context.Context, out io.Writer) error {
+			q.Context = ctx
+			q.add = func(row any) error {
+				line, err := render.JSONLine(row)
+				if err == nil {
+					_, err = out.Write(line)
+				}
+				return err
+			}
+			return res.read(a, q)
+		})
+	}
+	var lines [][]byte
+	size := 0
+	q.add = func(row any) error {
+		line, err := render.JSONLine(row)
+		if lines, size = append(lines, line), size+len(line); size > door.MaxAnswer {
+			return door.ErrTooLarge
+		}
+		return err
+	}
+	if err := res.read(a, q); err != nil {
+		return err
+	}
+	h.Set("Jobledger-Pos", strconv.FormatInt(pos, 10))
+	h.Set("Cache-Control", "private, no-cache") // it may be kept, and is asked for again by its tag
+	setAbsent(h, q.absent)
+	next := ""
+	if q.next != nil {
+		next = a.Door.Prefix.At(r.URL.Path + "?" + q.next.Encode())
+		h.Set("Link", "<"+next+`>; rel="next"`)
+	}
+	switch {
+	case res.form == one:
+		h.Set("Content-Type", "application/json")
+		if q.seq > 0 {
+			setJobTag(h, q.seq, lines[0])
+		}
+		return door.Send(w, lines[0])
+	case wantsLines(r):
+		h.Set("Content-Type", "application/x-ndjson")
+		return door.Send(w, bytes.Join(lines, nil))
+	}
+	return sendItems(w, lines, next, searchedOf(r.Context(), q.ended), absentOf(q.absent))
+}
+
+// past reads the parameter at. Without it, a copy as of a moment is about its own one.
+func (a *API) past(ctx context.Context, tx *ledger.Tx, params url.Values) (query.Past, error) {
+	now := a.now(ctx)
+	if !params.Has("at") {
+		return query.ReadPast(ctx, tx, nil, now)
+	}
+	when, err := timespec.ReadWhen("at", params.Get("at"), now)
+	if err != nil {
+		return query.Past{}, err
+	}
+	return query.ReadPast(ctx, tx, &when, now)
+}
+
+// MaySeeBodies reports whether the caller of ctx may see payloads and results.
+func MaySeeBodies(ctx context.Context) bool { return door.CallerOf(ctx).Has(door.Bodies) }
+
+// Shown is e as the caller of ctx may see it: the event that sets a schedule has a payload, that of the jobs
+// to come.
+func Shown(ctx context.Context, e event.Event) event.Event {
+	if set, ok := e.Body.(*event.ScheduleSet); ok && !MaySeeBodies(ctx) {
+		without := *set
+		without.Payload = ""
+		e.Body = &without
+	}
+	return e
+}
+
+// ShownTo is [Shown] of events to the caller of ctx; nil: they are shown as they are.
+func ShownTo(ctx context.Context) func(event.Event) event.Event {
+	if MaySeeBodies(ctx) {
+		return nil
+	}
+	return func(e event.Event) event.Event { return Shown(ctx, e) }
+}
+
+// SearchTime is for how long a list of jobs by params is searched; 0: to its end.
+func (a *API) SearchTime(params url.Values) time.Duration {
+	switch {
+	case params.Get("by") == jobfilter.ByFinished: // no parameter would go on where it ended
+		return 0
+	case a.Search > 0:
+		return a.Search
+	}
+	return SearchTime
+}
+
+// JobsOf returns the question that the parameters of /jobs ask. It returns a projection.ArchivedError if the
+// answer is in the archive.
+func (a *API) JobsOf(ctx context.Context, params url.Values) (q query.Jobs, err error) {
+	now := a.now(ctx)
+	f, err := jobfilter.Jobs(params, now)
+	if err != nil {
+		return q, err
+	}
+	err = a.Store.Read(ctx, func(tx *ledger.Tx) error {
+		if params.Has("at") {
+			m, err := a.Moment(ctx, tx, "at", params.Get("at"))
+			if err != nil {
+				return err
+			}
+			q.At = &m
+		}
+		q.Filter, err = f.Resolve(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return q, err
+	}
+	keys, ids := jobfilter.Named(params)
+	return q, jobref.Left(ctx, a.Store, a.Archive, q.Filter.Queues, keys, ids)
+}
+
+// Page returns at most limit jobs that q asks for, and the number of the one after them; 0: there is none.
+// The search takes at most about searchTime; ended says how far it came if that was not to the end.
+func (a *API) Page(ctx context.Context, q query.Jobs, limit int, searchTime time.Duration) (found []query.Job,
+	next int64, ended *paging.Ended, err error) {
+	reader := paging.Reader{Store: a.Store, Limit: limit + 1, SearchTime: searchTime}
+	for j, err := range reader.Jobs(ctx, q) {
+		if err != nil {
+			return nil, 0, nil, err
+		}
+		found = append(found, j)
+	}
+	if len(found) > limit {
+		return found[:limit], found[limit].N, nil, nil
+	}
+	return found, 0, reader.Ended, nil
+}
+
+// NextJobs returns the parameters of the page of jobs after that of params. It begins with the job that has
+// the number next, or if that is 0, where the search ended before its end. It is nil if there is no next
+// page, and if no parameter can name it, which is so for jobs by the time at which they finished.
+func NextJobs(params url.Values, next int64, ended *paging.Ended) url.Values {
+	switch {
+	case next == 0 && ended == nil, next != 0 && params.Get("by") == jobfilter.ByFinished:
+		return nil
+	case next == 0:
+		next = ended.Reached
+	}
+	params = Cloned(params)
+	params.Set("to", fmt.Sprintf("pos:%d", next))
+	return params
+}
+
+func (a *API) readJobs(q *question) error {
+	asked, err := a.JobsOf(q, q.params)
+	if err != nil {
+		return err
+	}
+	row := func(j query.Job) error { return q.add(layout.JobJSON(j.Then, j.Exit, asked.At != nil)) }
+	searchTime := a.SearchTime(q.params)
+	if q.limit == 0 {
+		reader := paging.Reader{Store: a.Store}
+		if searchTime > 0 {
+			reader.SearchTime = math.MaxInt64 // it looks in windows, so that no snapshot is long
+		}
+		for j, err := range reader.Jobs(q, asked) {
+			if err == nil {
+				err = row(j)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	found, next, ended, err := a.Page(q, asked, q.limit, searchTime)
+	for _, j := range found {
+		if err == nil {
+			err = row(j)
+		}
+	}
+	q.ended, q.next = ended, NextJobs(q.params, next, ended)
+	return err
+}
+
+// EventsOf yields the events that the parameters of /events ask for, at most limit; 0: all. Those that the
+// caller of ctx may not see whole are without what they have of payloads.
+func (a *API) EventsOf(ctx context.Context, params url.Values, limit int) (reader *paging.Reader,
+	found iter.Seq2[event.Event, error], err error) {
+	now := a.now(ctx)
+	asked, err := jobfilter.Events(params, now)
+	if err != nil {
+		return nil, nil, err
+	}
+	var f ledger.Filter
+	err = a.Store.Read(ctx, func(tx *ledger.Tx) error {
+		if params.Has("job") {
+			if asked.Filter.Job, err = numberOf(ctx, tx, params.Get("job")); err != nil {
+				return err
+			}
+		}
+		f, err = asked.Resolve(ctx, tx, now)
+		return err
+	})
+	reader = &paging.Reader{Store: a.Store, Limit: limit}
+	return reader, func(yield func(event.Event, error) bool) {
+		for e, err := range reader.Events(ctx, &f) {
+			if !yield(Shown(ctx, e), err) {
+				return
+			}
+		}
+	}, err
+}
+
+func (a *API) readEvents(q *question) error {
+	reader, found, err := a.EventsOf(q, q.params, q.limit)
+	if err != nil {
+		return err
+	}
+	var last int64
+	for e, err := range found {
+		if err == nil {
+			last = e.Pos
+			err = q.add(e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if reader.More {
+		q.next = Cloned(q.params)
+		q.next.Set("after", strconv.FormatInt(last, 10))
+	}
+	return nil
+}
+
+func (a *API) readStatus(q *question) error {
+	var found []status.Queue
+	var past query.Past
+	err := a.Store.Read(q, func(tx *ledger.Tx) (err error) {
+		if past, err = a.past(q, tx, q.params); err == nil {
+			found, err = status.Queues{At: past.Or(a.now(q))}.Read(q, tx)
+		}
+		return err
+	})
+	for _, one := range found {
+		if err == nil {
+			err = q.add(layout.StatusJSON(one, past, a.now(q)))
+		}
+	}
+	return err
+}
+
+func (a *API) readQueues(q *question) error {
+	paused, err := SwitchParam(q.params, "paused")
+	if err != nil {
+		return err
+	}
+	var found []projection.Queue
+	var past query.Past
+	err = a.Store.Read(q, func(tx *ledger.Tx) (err error) {
+		if past, err = a.past(q, tx, q.params); err == nil {
+			found, err = query.Queues{At: past.AsOf(), Paused: paused}.Read(q, tx)
+		}
+		return err
+	})
+	for _, one := range found {
+		if err == nil {
+			err = q.add(layout.QueueJSONOf(one, past))
+		}
+	}
+	return err
+}
+
+func (a *API) readWorkers(q *question) error {
+	all, err := SwitchParam(q.params, "all")
+	if err != nil {
+		return err
+	}
+	var found []status.Worker
+	err = a.Store.Read(q, func(tx *ledger.Tx) error {
+		past, err := a.past(q, tx, q.params)
+		if err == nil {
+			found, err = status.Workers{At: past.Or(a.now(q)), All: all}.Read(q, tx)
+		}
+		return err
+	})
+	for _, one := range found {
+		if err == nil {
+			err = q.add(layout.NewWorkerJSON(one))
+		}
+	}
+	return err
+}
+
+func (a *API) readJob(q *question) error {
+	var j state.Job
+	err := a.Store.Read(q, func(tx *ledger.Tx) error {
+		m, past, err := a.asked(q, tx, q.params)
+		if err != nil {
+			return err
+		}
+		now, err := jobref.Ref{ID: q.job}.Find(q, tx)
+		switch {
+		case err != nil:
+			return err
+		case past:
+			j, err = state.ReadJobAsOf(q, tx, now, m)
+			return err
+		}
+		j, err = state.ReadJob(q, tx, now)
+		q.seq = j.Seq
+		return err
+	})
+	if err == nil && j.State == 0 {
+		err = NotYet(j.ID, j.Later)
+	}
+	if err != nil {
+		return err
+	}
+	return q.add(layout.FullJobJSON(j, MaySeeBodies(q)))
+}
+
+// NotYet is the answer about a job before it was enqueued.
+func NotYet(id event.JobID, now event.State) error {
+	return fault.Exitf(fault.ExitNothing, "job %s was not enqueued yet; now it is %s", id, now)
+}
+
+func (a *API) readHistory(q *question) error {
+	var h query.Happened
+	var of query.History
+	err := a.Store.Read(q, func(tx *ledger.Tx) error {
+		m, past, err := a.asked(q, tx, q.params)
+		if err != nil {
+			return err
+		}
+		if past {
+			of.At = &m
+		}
+		if of.Job, err = numberOf(q, tx, q.job); err == nil {
+			h, err = of.Read(q, tx)
+		}
+		return err
+	})
+	if errors.Is(err, commands.ErrNoJob) && a.Archive != "" {
+		all, _, archiveErr := archive.History(q, a.Store, a.Archive, q.job)
+		if !errors.Is(archiveErr, commands.ErrNoJob) {
+			h, err = of.Of(all), archiveErr
+		}
+	}
+	for _, e := range h.Events {
+		if err == nil {
+			err = q.add(e)
+		}
+	}
+	return err
+}
+
+func (a *API) readWhy(q *question) error {
+	var why state.Why
+	var j projection.Job
+	var past query.Past
+	err := a.Store.Read(q, func(tx *ledger.Tx) (err error) {
+		if past, err = a.past(q, tx, q.params); err != nil {
+			return err
+		}
+		if j, err = (jobref.Ref{ID: q.job}).Find(q, tx); err == nil {
+			why, err = state.Explain(q, tx, j, past, a.now(q))
+		}
+		return err
+	})
+	if err == nil && why.State == "" {
+		err = NotYet(j.ID, j.State)
+	}
+	if err != nil {
+		return err
+	}
+	return q.add(layout.WhyJSON(why, j.State, past))
+}
+
+// readOwner answers also that there was no owner.
+func (a *API) readOwner(q *question) error {
+	var o layout.Owner
+	err := a.Store.Read(q, func(tx *ledger.Tx) error {
+		at := "now"
+		if q.params.Has("at") {
+			at = q.params.Get("at")
+		}
+		m, err := a.Moment(q, tx, "at", at)
+		if err != nil {
+			return err
+		}
+		n, err := numberOf(q, tx, q.job)
+		if err == nil {
+			o, err = layout.ReadOwner(q, tx, n, m)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return q.add(layout.NewOwnerJSON(o))
+}
