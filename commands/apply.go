@@ -155,8 +155,8 @@ func mayBeStale(err error) bool {
 	return isAny(err, ledger.ErrConflict, errTokenNotLive, errNoChange, ErrConflict, ledger.ErrDamaged)
 }
 
-// needsRow reports whether c depends on what the compare-and-swap does not notice: erasing is no transition,
-// so that a copy of the job from before it has the right seq.
+// needsRow reports whether c depends on what the compare-and-swap does not notice: erasing is not a
+// transition, so that a copy of the job from before it has the right seq.
 func needsRow(c action) bool {
 	switch c := c.(type) {
 	case Retry, Erase, ReportStop, Unblock:

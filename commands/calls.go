@@ -55,8 +55,8 @@ func (s *Service) Fail(ctx context.Context, job projection.Job, c Fail) (project
 	return s.applyAsOwner(ctx, job, c)
 }
 
-// Release gives a job that Claim returned back to its queue, which is no failure and uses up no attempt. It
-// may be claimed again after c.Delay. The token of c is that of job; see Heartbeat for the errors.
+// Release gives a job that Claim returned back to its queue, which is not a failure and uses up no attempt.
+// It may be claimed again after c.Delay. The token of c is that of job; see Heartbeat for the errors.
 func (s *Service) Release(ctx context.Context, job projection.Job, c Release) (projection.Job, error) {
 	c.Token = job.Token
 	return s.applyAsOwner(ctx, job, c)

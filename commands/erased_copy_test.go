@@ -34,7 +34,7 @@ func TestStaleCopyOfAnErasedJobIsRefused(t *testing.T) {
 	}
 }
 
-// Erasing is no transition, so a copy from before the erasure still has the right seq.
+// Erasing is not a transition, so a copy from before the erasure still has the right seq.
 func TestStaleCopyFromBeforeErasing(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{Payload: []byte("p")})

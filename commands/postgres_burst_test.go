@@ -164,9 +164,9 @@ func (w *twin) step(t *testing.T, r *rand.Rand) string {
 	return text
 }
 
-// The same turns write the same with bursts, on PostgreSQL, and without, on SQLite. A turn is no burst where
-// what is known of the lanes has become old meanwhile, so that how many there are depends on the machine:
-// where most could be one, there are steps until some were.
+// The same turns write the same with bursts, on PostgreSQL, and without, on SQLite. A turn is not a burst
+// where what is known of the lanes has become old meanwhile, so that how many there are depends on the
+// machine: where most could be one, there are steps until some were.
 func TestPostgresBurstEqualsWrite(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(ledgertest.Size(2, 4, 40)) {
@@ -329,7 +329,7 @@ func TestPostgresBurstWithALostJob(t *testing.T) {
 		if failedNow == failed+1 {
 			return
 		}
-		held = jobs // the turn was no burst
+		held = jobs // the turn was not a burst
 	}
 	t.Error("in 8 turns no burst was tried")
 }

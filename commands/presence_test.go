@@ -51,7 +51,7 @@ func TestPresenceShowsLiveWorkers(t *testing.T) {
 	check(q.WorkerStarted(t.Context(), gone, []string{"mail"}, nil))
 	expect(false, "gone idle up 0s seen 0s, 0 jobs mail", "w idle up 0s seen 0s, 0 jobs mail+sms")
 
-	// Presence is recorded automatically and is no event.
+	// Presence is recorded automatically and is not an event.
 	q.Now = q.Now.Add(40 * time.Second)
 	check(q.Present(t.Context(), w))
 	q.Now = q.Now.Add(6 * time.Second)

@@ -168,7 +168,7 @@ func TestRefusedNotForRepeatedEnding(t *testing.T) {
 			}
 			q.refuses(j, other, commands.ErrConflict)
 			q.refuses(j, beat(j.Token), commands.ErrConflict)
-			if q.Tail() != events+1 { // a heartbeat that crosses the end of its own claim is no zombie's
+			if q.Tail() != events+1 { // a heartbeat that crosses the end of its own claim is not a zombie's
 				t.Errorf("%d events for a refusal and a late heartbeat", q.Tail()-events)
 			}
 		})

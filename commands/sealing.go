@@ -97,7 +97,7 @@ func (s *Service) Seal(ctx context.Context) (seal tree.Seal, err error) {
 }
 
 func checkSealing(b *event.Sealing) error {
-	// The text of a proof ends with its checkpoint, where a line begins that is no event.
+	// The text of a proof ends with its checkpoint, where a line begins that is not an event.
 	if err := proof.CheckOrigin(b.Origin); err != nil || strings.HasPrefix(b.Origin, "{") {
 		return &InvalidError{"origin", b.Origin,
 			"1 to 255 bytes without spaces, control characters and +, and without { at the beginning"}

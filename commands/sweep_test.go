@@ -223,7 +223,7 @@ func TestSweepStartsOverAfterLateLock(t *testing.T) {
 		time.Sleep(time.Second)
 		released = q.hold(200 * time.Millisecond)
 		if r := mustSweep(t, w); len(r.Reclaimed) != 1 {
-			t.Errorf("a wait of 200 ms is no reason: %+v", r)
+			t.Errorf("a wait of 200 ms is not a reason: %+v", r)
 		}
 		if err := <-released; err != nil {
 			t.Error(err)

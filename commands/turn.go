@@ -31,7 +31,7 @@ func (s *Service) turnOf(actor string, ops []Op, r ClaimRequest, tokens []string
 	}
 }
 
-// endsOf returns the ends of ops; plain is false if one of them is no success, or is not valid.
+// endsOf returns the ends of ops; plain is false if one of them is not a success, or is not valid.
 func endsOf(ops []Op) (ends []burst.End, plain bool) {
 	ends = make([]burst.End, len(ops))
 	for i, op := range ops {

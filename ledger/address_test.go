@@ -15,7 +15,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// An address of another program is no file's name, and never in an error.
+// An address of another program is not a file's name, and never in an error.
 func TestOpenRefusesAddressesOfOthers(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	dir := t.TempDir()

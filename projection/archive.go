@@ -53,7 +53,7 @@ func segmentAt(ctx context.Context, tx *ledger.Tx, pos int64) (s Segment, err er
 		return s, err
 	}
 	if _, ok := e.Body.(*event.Archived); !ok {
-		return s, fmt.Errorf("%w: the event %d is no archived one", ledger.ErrDamaged, pos)
+		return s, fmt.Errorf("%w: the event %d is not an archived one", ledger.ErrDamaged, pos)
 	}
 	return segmentOf(e), nil
 }

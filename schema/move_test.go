@@ -34,7 +34,7 @@ func TestMoveModule(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		old := `"jobledger/` // assembled, so that this file is no finding
+		old := `"jobledger/` // assembled, so that this file is not a finding
 		switch {
 		case strings.HasSuffix(file, ".go") && strings.Contains(string(text), "\n\t"+old):
 			t.Errorf("%s imports by the old path", file)

@@ -14,7 +14,7 @@ import (
 )
 
 // TestDocsNameWhatExists: each Go name and each path in backticks of the two pages that are about names,
-// go.md and glossary.md, is there. Names that are no package's of this module, and commands, are not looked
+// go.md and glossary.md, is there. Names that are not package's of this module, and commands, are not looked
 // at.
 func TestDocsNameWhatExists(t *testing.T) {
 	known := goNames(t)

@@ -3,8 +3,9 @@
 // ledger.
 //
 // A file that has shipped is never edited: a change is a new file with the next number. A file of SQLite
-// that is no ledger is recognised by [ApplicationID]. On PostgreSQL, [PostgresObjects] is what a ledger must
-// have, so that a check finds what is missing or altered, and [PostgresCreations] how to create it again.
+// that is not a ledger is recognised by [ApplicationID]. On PostgreSQL, [PostgresObjects] is what a ledger
+// must have, so that a check finds what is missing or altered, and [PostgresCreations] how to create it
+// again.
 //
 // Files: schema.go (the migrations), objects.go (what a ledger in PostgreSQL consists of), sqlite and
 // postgres (the SQL; postgres/roles.sql and cookbook.sql are for administrators and readers).

@@ -168,7 +168,7 @@ func owners(t *testing.T, s *scenario, h walkedHistory, jobs []event.JobID, rand
 		e := h.events[random.IntN(len(h.events))]
 		at := e.At.Add(time.Duration(random.IntN(3)-1) * time.Microsecond)
 		if now := h.events[len(h.events)-1].At; at.After(now) {
-			at = now // what is yet to come is no moment to ask about
+			at = now // what is yet to come is not a moment to ask about
 		}
 		want, wantCode := "", cli.ExitNothing
 		for _, c := range h.claims {

@@ -143,7 +143,7 @@ func (c *conversation) ask(text string) (operation string, status int, answer st
 	for _, line := range lines[1:] {
 		name, value, ok := strings.Cut(line, ": ")
 		if !ok {
-			c.t.Fatalf("%q is no header", line)
+			c.t.Fatalf("%q is not a header", line)
 		}
 		switch name {
 		case "As":

@@ -298,7 +298,7 @@ var answers = map[string]func(n *night, a *answer){
 			a.t.Errorf("%q were erased, and the answer is %s", erased, a.out)
 		}
 	},
-	"Which retries did the deploy cause? (released is no failure: it uses up no attempt)": func(
+	"Which retries did the deploy cause? (released is not a failure: it uses up no attempt)": func(
 		n *night, a *answer,
 	) {
 		a.jobs(n, jobsOf(n.which(func(d deed) bool {

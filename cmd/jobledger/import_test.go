@@ -38,7 +38,7 @@ var damages = []damage{
 	{"unknown state", "claimed", `"to_state":"claimed"`, `"to_state":"grabbed"`, `no state "grabbed"`},
 	{"twice the same key", "claimed", `^\{`, `{"actor":"x",`, `unknown field "actor"`},
 	{"at is missing", "claimed", `"at":"[^"]*",`, ``, "at is missing"},
-	{"at is no time", "claimed", `"at":"[^"]*"`, `"at":"yesterday"`, `field "at": got "yesterday"`},
+	{"at is not a time", "claimed", `"at":"[^"]*"`, `"at":"yesterday"`, `field "at": got "yesterday"`},
 	{"the clock runs back", "claimed", `"at":"2026-`, `"at":"2025-`,
 		"event [0-9]+ at 2025-.* after event [0-9]+"},
 	{"actor is missing", "claimed", `"actor":"[^"]*",`, ``, "actor is missing"},

@@ -137,7 +137,7 @@ func (r *archiveKills) run(most int) {
 		}
 		return err
 	})
-	if err != nil || left > 200 { // of the last events, which are no whole block
+	if err != nil || left > 200 { // of the last events, which are not a whole block
 		r.Errorf("%d jobs that have ended are in the ledger, %v", left, err)
 	}
 	r.Logf("%d kills, %d archives ended before; %d jobs, %d events, %d jobs left", kills, ended, r.jobs,

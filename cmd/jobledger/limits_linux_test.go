@@ -100,7 +100,7 @@ func TestFileSizeLimitLosesNothing(t *testing.T) {
 			s.outcomeOf(s.limited(fmt.Sprint("-f ", 2*kib), "list")), cli.ExitBusy)
 	}
 	if outcomes[cli.ExitOK] == 0 || outcomes[cli.ExitBusy] == 0 {
-		t.Errorf("the limits were no limits: %v", outcomes)
+		t.Errorf("the limits were not limits: %v", outcomes)
 	}
 	s.acknowledged(acknowledged)
 }
@@ -208,7 +208,7 @@ func TestOpenFileLimitIsReported(t *testing.T) {
 		s.refusedFor("claim with "+limit, s.outcomeOf(s.limited(limit, "claim", "-q", "nothing")), cli.ExitBusy)
 	}
 	if outcomes[cli.ExitOK] == 0 || outcomes[cli.ExitBusy] == 0 {
-		t.Errorf("the limits were no limits: %v", outcomes)
+		t.Errorf("the limits were not limits: %v", outcomes)
 	}
 	s.acknowledged(acknowledged)
 }

@@ -283,7 +283,7 @@ func TestPostgresWrongPlaces(t *testing.T) {
 		"may only read": {at("reader", "geheim", ""), "enqueue -q mail y", cli.ExitUnexpected,
 			"may only be read: ERROR: permission denied for table ", "the rights of jobledger_worker"},
 		"may only read now": {server.URL() + "&default_transaction_read_only=on", "enqueue -q mail y",
-			cli.ExitUnexpected, "read-only transaction", "a server that is no standby"},
+			cli.ExitUnexpected, "read-only transaction", "a server that is not a standby"},
 		"backup": {at("reader", "geheim", ""), "backup x.db", cli.ExitUsage, "backup is for a ledger in a file",
 			"pg_dump makes a consistent copy"},
 		"restore": {at("reader", "geheim", ""), "restore x.db", cli.ExitUsage, "restore is for a ledger in a file",

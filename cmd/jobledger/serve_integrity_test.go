@@ -98,7 +98,7 @@ func TestIntegrityOfEachCheck(t *testing.T) {
 }
 
 // TestIntegrityIsOfNow opens the page by the link of a page about the past. It shows what is so now, and says
-// that; its links lead back to that moment. What is no moment is refused.
+// that; its links lead back to that moment. What is not a moment is refused.
 func TestIntegrityIsOfNow(t *testing.T) {
 	t.Parallel()
 	_, get := serveOn(t, importNight(t).Store, atMorning)

@@ -378,7 +378,7 @@ func (s *soak) wantFaults() {
 		"jobs that succeeded": s.history.states["succeeded"], "runs": s.count["runs"],
 		"acknowledged commands": len(s.acks)} {
 		if n == 0 {
-			s.Errorf("no %s: that was no soak", what)
+			s.Errorf("no %s: that was not a soak", what)
 		}
 	}
 	if s.disk > 0 && s.count["times the disk was full"] == 0 && !testing.Short() {

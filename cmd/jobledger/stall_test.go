@@ -168,7 +168,7 @@ func TestStallLockHolder(t *testing.T) {
 				r.Errorf("%d live jobs were reclaimed", got)
 			}
 			if time.Since(since) < stall {
-				r.Errorf("that was no stall")
+				r.Errorf("that was not a stall")
 			}
 		},
 		"a worker whose lease is long enough beats again": func(r rig) {
@@ -221,7 +221,7 @@ func TestStallLockHolder(t *testing.T) {
 				r.Errorf("ran %q; %s", r.attempts(), kindsOf(r.history(db)))
 			}
 		},
-		"a holder that is killed is no holder": func(r rig) {
+		"a holder that is killed is not a holder": func(r rig) {
 			holder := r.holdLock()
 			waiting := r.start(r.cmd(invoke("enqueue", "-q", "mail", "x")))
 			time.Sleep(time.Second) // the write waits for the lock meanwhile

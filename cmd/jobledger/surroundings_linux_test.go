@@ -36,7 +36,7 @@ func TestWorkKeepsEveryByte(t *testing.T) {
 		t.Errorf("the result is %q", shown.Result)
 	}
 	if got := s.run("show", job); got != strings.ToValidUTF8(got, "?") {
-		t.Errorf("a table has bytes that are no text: %q", got)
+		t.Errorf("a table has bytes that are not text: %q", got)
 	}
 	s.run("verify", "--logs")
 }

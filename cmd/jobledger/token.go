@@ -32,7 +32,7 @@ func tokenVerb(p *program) cli.Verb {
 			"retry, pause and the like; erase; metrics; admin is profiles of the server. A QUEUE may end " +
 			"with *, as in 'img-*', and * alone is every queue. Without that, read needs requests that name a queue " +
 			"or a job.\n" +
-			"The tokens are in DB.access next to the ledger, as SHA-256, readable for its owner only. They are no " +
+			"The tokens are in DB.access next to the ledger, as SHA-256, readable for its owner only. They are not " +
 			"part of the ledger: backup and export leave them out. A ledger in PostgreSQL needs --access.",
 		Args: "create|list|revoke [NAME]", MinArgs: 1, MaxArgs: 2, QueuePatterns: true,
 		Flags: []cli.Flag{

@@ -37,7 +37,7 @@ func webhookVerb(p *program) cli.Verb {
 			"remove NAME ends it.\n" +
 			"Deliveries are jobs in the queue webhook.NAME: 'jobledger pause' and 'resume' hold them, 'list' and " +
 			"'retry' are for those that failed. The webhooks are in DB.webhooks next to the ledger, readable for " +
-			"its owner only, because it has the secrets. They are no part of the ledger. A ledger in PostgreSQL " +
+			"its owner only, because it has the secrets. They are not part of the ledger. A ledger in PostgreSQL " +
 			"needs --webhooks.",
 		Args: "add|list|test|rotate|remove [NAME]", MinArgs: 1, MaxArgs: 2, QueuePatterns: true,
 		Flags: []cli.Flag{

@@ -65,7 +65,7 @@ const (
 )
 
 // Step does what is due. Where there is no policy, it costs one look in an index a minute. What another
-// process does at the same time is no error.
+// process does at the same time is not an error.
 func (k *Keeper) Step(ctx context.Context) error {
 	if k.Dir == "" {
 		return nil

@@ -188,7 +188,7 @@ func (f field) value(text string) (int, error) {
 	return v, nil
 }
 
-// number reads one or two digits; a sign is no part of a number here.
+// number reads one or two digits; a sign is not part of a number here.
 func number(text string) (int, error) {
 	if len(text) > 2 || strings.Trim(text, "0123456789") != "" {
 		return 0, strconv.ErrSyntax

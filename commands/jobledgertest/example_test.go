@@ -35,7 +35,7 @@ func Example() {
 	// "sent to Ada"
 }
 
-// run runs a test, whichever tests -run and -skip choose, and without the lines of -v, which are no part of
+// run runs a test, whichever tests -run and -skip choose, and without the lines of -v, which are not part of
 // the example's output.
 func run(test func(*testing.T)) {
 	for name, value := range map[string]string{"test.skip": "", "test.v": "false"} {

@@ -87,7 +87,7 @@ type CopyAsOf struct {
 }
 
 // ReplayAsOf is Replay of a copy that says so itself: its last event, imported, has the moment, of which
-// status.CopyOf then knows. It also gets the presence of the workers, which is no part of the events.
+// status.CopyOf then knows. It also gets the presence of the workers, which is not part of the events.
 func ReplayAsOf(ctx context.Context, s *commands.Service, actor, from string, c CopyAsOf,
 	lines iter.Seq2[event.Line, error], progress func(events int64)) (done Loaded, err error) {
 	return load(ctx, s, lines, progress, func(tx *ledger.Tx, done *Loaded) error {

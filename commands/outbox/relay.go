@@ -131,7 +131,7 @@ func (r *Relay) Wake() {
 	}
 }
 
-// Run moves rows until ctx ends, which is no error. A busy or full ledger, and a database that does not
+// Run moves rows until ctx ends, which is not an error. A busy or full ledger, and a database that does not
 // answer, do not end it, except at the first look: it tries again, with pauses of up to a second. It returns
 // [ledger.ErrReplaced], [ledger.ErrClosed] or [ledger.ErrDamaged] if the ledger is gone.
 func (r *Relay) Run(ctx context.Context) error {

@@ -192,13 +192,13 @@ func TestRelayErrors(t *testing.T) {
 	}
 	defer db.Close()
 	if err := (&outbox.Relay{Service: service, From: db}).Run(t.Context()); err == nil {
-		t.Error("a database without the table is no error")
+		t.Error("a database without the table is not an error")
 	}
 	if _, err := outbox.Open(t.Context(), t.TempDir()+"/none.db"); err == nil {
-		t.Error("a file that does not exist is no error")
+		t.Error("a file that does not exist is not an error")
 	}
 	if err := (&outbox.Relay{Service: service, From: 1}).Run(t.Context()); err == nil {
-		t.Error("a number is no error")
+		t.Error("a number is not an error")
 	}
 }
 
@@ -254,7 +254,7 @@ func TestRelayEndsWithItsLedger(t *testing.T) {
 	}
 }
 
-// TestRelayEndsWithItsContext: that is no error, also where it ends before the first look.
+// TestRelayEndsWithItsContext: that is not an error, also where it ends before the first look.
 func TestRelayEndsWithItsContext(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()

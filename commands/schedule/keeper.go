@@ -162,7 +162,7 @@ func record(ctx context.Context, tx *ledger.Tx, actor string, before schedules.S
 	return err
 }
 
-// same reports whether two specs are the same; an empty list is no list.
+// same reports whether two specs are the same; an empty list is not a list.
 func same(a, b event.ScheduleSet) bool {
 	for _, spec := range []*event.ScheduleSet{&a, &b} {
 		if len(spec.Requires) == 0 {

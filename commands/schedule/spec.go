@@ -67,7 +67,7 @@ func Check(spec event.ScheduleSet) error {
 	case len(spec.Payload) > commands.MaxSchedulePayload:
 		return bad("payload", fmt.Sprintf("of %d bytes", len(spec.Payload)), "up to 16 KiB")
 	case !utf8.ValidString(spec.Payload) || strings.Contains(spec.Payload, "\x00"):
-		return bad("payload", "that is no text", "UTF-8: the payload of a schedule is part of its event")
+		return bad("payload", "that is not text", "UTF-8: the payload of a schedule is part of its event")
 	case spec.Jitter < 0 || spec.Jitter > MaxJitter:
 		return bad("jitter", spec.Jitter.String(), "up to 24h")
 	case spec.Within < 0 || spec.Within > MaxWithin:

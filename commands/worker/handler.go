@@ -17,7 +17,7 @@ import (
 // ctx ends when the job must stop. Its cause is [commands.ErrLeaseLost], [commands.ErrCancelled],
 // [ErrNotRenewed], [ErrMaxRuntime] or [ErrStopping]. An error fails the attempt, and so do a panic and
 // [runtime.Goexit]; the job is retried with backoff until its attempts are used up. An [Error] says more
-// about a failure; [Snooze] and [Cancel] make errors that are no failures. The stack of a panic is in the
+// about a failure; [Snooze] and [Cancel] make errors that are not failures. The stack of a panic is in the
 // error_detail.
 //
 // Work is called from several goroutines at the same time where the Worker has several slots.

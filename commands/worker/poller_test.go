@@ -62,7 +62,7 @@ func TestPoller(t *testing.T) {
 			{"none", "rest 9s"}, {"notify", "claim"}, {"claim failed", "claim"}, {"claim 1 of 1", "read"},
 			{"ready", "read"}, {"claim failed", "read"},
 		}},
-		{"a failed read is tried again, and is no sign of an empty queue", []step{
+		{"a failed read is tried again, and is not a sign of an empty queue", []step{
 			{"none", "rest 9s"}, {"+9s", "read"}, {"read failed", "read"},
 		}},
 		{"rests when only damaged jobs are ready", []step{

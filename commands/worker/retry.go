@@ -26,7 +26,7 @@ const (
 )
 
 // retryState is a series of errors of the ledger, such as those of a full disk. The worker keeps trying, with
-// growing pauses, and does not log the same error each time. The zero value is no error.
+// growing pauses, and does not log the same error each time. The zero value is not an error.
 type retryState struct {
 	tries    int
 	since    time.Time

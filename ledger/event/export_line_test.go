@@ -142,7 +142,7 @@ func FuzzLine(f *testing.F) {
 		}
 		written := line.AppendJSON(nil)
 		if !json.Valid(written) {
-			t.Fatalf("%s\nwritten as %s, which is no JSON", text, written)
+			t.Fatalf("%s\nwritten as %s, which is not JSON", text, written)
 		}
 		if err := again.UnmarshalJSON(written); err != nil || !reflect.DeepEqual(again, line) {
 			t.Fatalf("%s\nread as %+v\nwritten %s\nread as %+v, %v", text, line, written, again, err)

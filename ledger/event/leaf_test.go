@@ -163,7 +163,7 @@ func TestLeavesNeverChange(t *testing.T) {
 			t.Errorf("%s is not one line of ASCII: %s", name, leaf)
 		}
 		if !json.Valid(leaf) {
-			t.Errorf("%s is no JSON: %s", name, leaf)
+			t.Errorf("%s is not JSON: %s", name, leaf)
 		}
 	}
 	for name := range frozen {

@@ -75,7 +75,7 @@ func readEvent(leaf []byte) (e Event, err error) {
 	seen := make(map[string]bool)
 	d := json.NewDecoder(bytes.NewReader(leaf))
 	if start, err := d.Token(); err != nil || start != json.Delim('{') {
-		return e, errors.New("its line is no JSON object")
+		return e, errors.New("its line is not a JSON object")
 	}
 	for d.More() {
 		name, err := d.Token()

@@ -155,7 +155,7 @@ func Sum(path string) (sum [sha256.Size]byte, err error) {
 func IndexName(path string) string { return strings.TrimSuffix(path, ".jsonl.gz") + ".idx" }
 
 // LoadIndex returns the index of the segment file at path, which has this SHA-256. If there is none, or it is
-// not of this file, it is made again, which reads the whole file. An error of writing it is no error: the
+// not of this file, it is made again, which reads the whole file. An error of writing it is not an error: the
 // archive may be a disk that cannot be written to. An index that is there is believed: that it says where the
 // events of the file are, only [CheckIndex] shows.
 func LoadIndex(path string, r Range, sum [32]byte) (*Index, error) {
@@ -179,7 +179,7 @@ func LoadIndex(path string, r Range, sum [32]byte) (*Index, error) {
 
 // CheckIndex compares the index next to the segment file at path with x, which [CheckFile] made of the file
 // itself. If it says something else, or cannot be read, it is replaced, and the error wraps ErrDamaged. If
-// there is none, it is written, which is no error: see [LoadIndex].
+// there is none, it is written, which is not an error: see [LoadIndex].
 func CheckIndex(path string, x *Index) error {
 	text, err := os.ReadFile(IndexName(path))
 	switch {

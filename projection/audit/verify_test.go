@@ -194,7 +194,7 @@ func TestVerifyFinds(t *testing.T) {
 			one(audit.FindIllegal), ""},
 		{"a job's id", one(`UPDATE events SET ulid = '01KDXYZAF8000000000000000X' WHERE pos = ` + job1),
 			one(audit.FindDiffers), "id"},
-		{"data that is no JSON", one(`UPDATE events SET data = '{' WHERE kind = 4 AND job = ` + job1),
+		{"data that is not JSON", one(`UPDATE events SET data = '{' WHERE kind = 4 AND job = ` + job1),
 			one(audit.FindDamaged), ""},
 		{"data with a field too many", one(
 			`UPDATE events SET data = json_set(data, '$.extra', 1) WHERE kind = 4 AND job = ` + job1),

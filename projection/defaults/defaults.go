@@ -15,7 +15,7 @@ import (
 	"jobledger/ledger/event"
 )
 
-// Spec is the values. The zero value of a field is no default of the queue.
+// Spec is the values. The zero value of a field is not a default of the queue.
 type Spec struct {
 	MaxAttempts int
 	MaxRuntime  time.Duration

@@ -140,7 +140,7 @@ func Extend(ctx context.Context, store *ledger.Store, every int64) (added int, e
 			if due = next <= tail; !due {
 				return nil
 			}
-			return f.Advance(ctx, tx, min(f.Pos+every, tail)) // next is no multiple of every after a removal
+			return f.Advance(ctx, tx, min(f.Pos+every, tail)) // next is not a multiple of every after a removal
 		})
 		if err != nil || !due {
 			return added, err

@@ -67,7 +67,7 @@ func (r Rate) room(used, at int64, most int) int {
 // start returns until when r is used up after a start at a time in microseconds.
 func (r Rate) start(used, at int64) int64 { return max(used, at) + r.interval() }
 
-// GroupSpec is what bounds one group, in place of what bounds each. The zero GroupSpec is no exception.
+// GroupSpec is what bounds one group, in place of what bounds each. The zero GroupSpec is not an exception.
 type GroupSpec struct {
 	Running int  // how many of its jobs may be claimed or running at once; 0: as the other groups
 	Rate    Rate // zero: as the other groups

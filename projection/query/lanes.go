@@ -65,7 +65,7 @@ type LaneChart struct {
 	From    time.Time  `json:"from"`
 	To      time.Time  `json:"to"`
 	Claims  int        `json:"claims"`
-	Joined  int        `json:"joined"` // claims that are no bar of their own
+	Joined  int        `json:"joined"` // claims that are not a bar of their own
 	Strips  bool       `json:"strips"` // short claims that ended badly are joined too
 	Group   string     `json:"group"`  // of the lanes: one of Groups
 	Lanes   []Lane     `json:"lanes"`

@@ -33,9 +33,9 @@ type Queue interface {
 	EnqueueBatch(ctx context.Context, payloads [][]byte) error
 
 	// Drain runs jobs with the given number of workers until ctx ends, calls t.Ran(payload) once for each
-	// execution, and returns when its workers have ended. An empty queue is no reason to return: jobs may be in
+	// execution, and returns when its workers have ended. An empty queue is not a reason to return: jobs may be in
 	// other processes' hands. Workers that see their own operations also report the time of each claim to its
-	// completion with t.Took. ctx ending is no error.
+	// completion with t.Took. ctx ending is not an error.
 	Drain(ctx context.Context, workers int, t *Tally) error
 
 	Close() error

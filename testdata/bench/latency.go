@@ -132,7 +132,7 @@ func (p *child) hear(jobs int, heard chan<- started) error {
 	return nil
 }
 
-// tell is no reason to wait: where there is no room nobody listens any more.
+// tell is not a reason to wait: where there is no room nobody listens any more.
 func tell(heard chan<- started, s started) {
 	select {
 	case heard <- s:

@@ -348,7 +348,7 @@ func checkImage(t *testing.T, archive string) {
 	}
 }
 
-// sources leaves out what is no part of the module.
+// sources leaves out what is not part of the module.
 type sources struct{ fs.FS }
 
 func (s sources) ReadDir(name string) ([]fs.DirEntry, error) {
@@ -373,7 +373,7 @@ func TestReleaseRefusesWhatItCannotMake(t *testing.T) {
 		{"it is v1.2.3", []string{"-version", "0.1", "-time", at}},
 		{"-time: ", []string{"-version", "v0.1.0", "-time", "today"}},
 		{"the systems are ", []string{"-version", "v0.1.0", "-time", at, "-only", "plan9/amd64"}},
-		{"it is no PEM", []string{"-version", "v0.1.0", "-time", at, "-key", "go.mod"}},
+		{"it is not PEM", []string{"-version", "v0.1.0", "-time", at, "-key", "go.mod"}},
 		{"unexpected argument", []string{"now"}},
 	} {
 		out := filepath.Join(t.TempDir(), "dist")

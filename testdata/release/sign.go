@@ -25,7 +25,7 @@ func readKey(name string) (signer, error) {
 	}
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return nil, errors.New("-key: it is no PEM")
+		return nil, errors.New("-key: it is not PEM")
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
@@ -33,7 +33,7 @@ func readKey(name string) (signer, error) {
 	}
 	key, ok := parsed.(ed25519.PrivateKey)
 	if !ok {
-		return nil, fmt.Errorf("-key: %T is no Ed25519 key", parsed)
+		return nil, fmt.Errorf("-key: %T is not an Ed25519 key", parsed)
 	}
 	return func(text []byte) []byte { return ed25519.Sign(key, text) }, nil
 }

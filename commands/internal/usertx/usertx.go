@@ -44,7 +44,7 @@ func Of(conn any) (Conn, error) {
 	case PgxConn:
 		return postgres{c}, nil
 	}
-	return nil, fmt.Errorf("%T is no transaction: give a *sql.Tx, *sql.Conn, *sql.DB or pgx.Tx", conn)
+	return nil, fmt.Errorf("%T is not a transaction: give a *sql.Tx, *sql.Conn, *sql.DB or pgx.Tx", conn)
 }
 
 type standard struct{ StandardConn }

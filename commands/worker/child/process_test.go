@@ -91,7 +91,7 @@ func TestStartIsBoundedByContext(t *testing.T) {
 	}
 	spec.Supervisor = []string{"/bin/sh", "-c", "exit 1"}
 	if _, err := Start(t.Context(), spec); err == nil {
-		t.Error("a supervising parent that ends at once is no error")
+		t.Error("a supervising parent that ends at once is not an error")
 	}
 }
 

@@ -133,7 +133,7 @@ UNION ALL
 SELECT format('the prepared transaction %s of %s', gid, prepared::text) FROM pg_prepared_xacts
 WHERE database = current_database() AND prepared < now() - interval '5 minutes'`
 
-// facts asks the server. It refuses a schema that is no ledger.
+// facts asks the server. It refuses a schema that is not a ledger.
 func (p *Engine) facts(ctx context.Context, conn *pgx.Conn) (f Facts, err error) {
 	steps, err := schema.Postgres()
 	if err != nil {

@@ -6,7 +6,7 @@ import "jobledger/ledger/event"
 // for null.
 type Values [width]any
 
-// Of returns the row of e, whose actor and worker have these numbers in the dictionary; 0 is no worker.
+// Of returns the row of e, whose actor and worker have these numbers in the dictionary; 0 is not a worker.
 func Of(e *event.Event, actor, worker int64) Values {
 	kind := e.Kind()
 	var ulid any

@@ -289,7 +289,7 @@ func TestPowerCutWithSyncNormalLosesOnlyTheEnd(t *testing.T) {
 	}
 	n := cuts() / 10
 	if bad := failed(true, n, 1); bad > 0 {
-		t.Errorf("after %d of %d power cuts the ledger is no beginning of what it was", bad, n)
+		t.Errorf("after %d of %d power cuts the ledger is not a beginning of what it was", bad, n)
 	}
 	for draw := range uint64(20) {
 		if failed(false, 20, draw) > 0 {

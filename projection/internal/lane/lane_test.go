@@ -54,7 +54,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// Text that is no lane is reported as damage.
+// Text that is not a lane is reported as damage.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{"mail 100 ", "mail 000 v1 eu gpu", "", " ", "  ", "mail x v",
 		"mail 99999999999999999999 ", "\xff 100 \xff"} {

@@ -28,7 +28,7 @@ type Row [Width]any
 // List is all columns as the select list of a query on jobs j.
 var List = "j." + strings.Join(Columns[:], ", j.")
 
-// Types are the types of the columns that are no integers.
+// Types are the types of the columns that are not integers.
 var Types = ledger.ColumnTypes{"id": ledger.TextColumn, "lane": ledger.TextColumn, "key": ledger.TextColumn,
 	"lease_token": ledger.TextColumn,
 	"error_code":  ledger.TextColumn, "more": ledger.JSONColumn}

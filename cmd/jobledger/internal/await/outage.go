@@ -15,7 +15,7 @@ const (
 )
 
 // Outage keeps a command that waits going while the server of its ledger is away, as in a restart or a
-// failover. The zero value is no outage.
+// failover. The zero value is not an outage.
 type Outage struct {
 	Say func(format string, args ...any) // informs the user; nil: there is no message
 

@@ -7,7 +7,7 @@
 // A run can have several processes. They are the program itself (or [Options].Program), started with [Word]
 // as its only argument; that program must call [Process] then.
 //
-// It is no comparison with other queues: that is the module testdata/bench.
+// It is not a comparison with other queues: that is the module testdata/bench.
 //
 // Files in reading order:
 //

@@ -21,6 +21,6 @@
 //   - help.go, topics.go, man.go, complete.go: help, documentation, the manual page, completion
 //   - input.go, reader_unix.go, systemd.go, gc.go: standard input, closed pipes, the service manager, memory
 //
-// It is no place for what a verb finds out about the ledger: that belongs to a package of its own, such as
+// It is not a place for what a verb finds out about the ledger: that belongs to a package of its own, such as
 // jobledger/cmd/jobledger/internal/state, that returns values.
 package cli

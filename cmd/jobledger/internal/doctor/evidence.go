@@ -21,7 +21,7 @@ const (
 	handOutDelay = 25 * time.Hour
 
 	maxFiles = 1000 // in the ledger's folder that are looked at
-	maxKey   = 4096 // bytes; a larger file is no key
+	maxKey   = 4096 // bytes; a larger file is not a key
 )
 
 // keys looks for private keys in the ledger's folder: who can write there could sign another history.

@@ -204,7 +204,7 @@ func (d *examination) doorbell() {
 		info, err := os.Lstat(filepath.Join(folder, file))
 		if err == nil && !info.Mode().IsRegular() {
 			d.advise(CodeDoorbell, "rm -r "+render.QuoteShell(folder)+" when no process uses the ledger",
-				"%s is no file: idle workers poll, and writers do not take turns", filepath.Join(folder, file))
+				"%s is not a file: idle workers poll, and writers do not take turns", filepath.Join(folder, file))
 		}
 	}
 }

@@ -25,7 +25,8 @@ const otlpSpans = 256
 // w is none of w. All ids are derived from the events: the same history has the same spans.
 //
 // A job's trace has the id of the job, as a number. One with the tag traceparent is of that trace, and each
-// of its spans has a link to the span that the tag names: it may not have been sampled, so it is no parent.
+// of its spans has a link to the span that the tag names: it may not have been sampled, so it is not a
+// parent.
 func OTLP(ctx context.Context, store *ledger.Store, w Window, out io.Writer) error {
 	t := &spanWriter{out: bufio.NewWriterSize(out, 64<<10), jobs: make(map[int64]spanJob)}
 	t.find = func(n int64) (j spanJob, err error) {

@@ -59,7 +59,7 @@ type wireAttr struct {
 	} `json:"value"`
 }
 
-// attributesOf returns attributes by name; it reports those that are no attributes.
+// attributesOf returns attributes by name; it reports those that are not attributes.
 func attributesOf(t *testing.T, list []wireAttr) map[string]string {
 	t.Helper()
 	all := make(map[string]string)

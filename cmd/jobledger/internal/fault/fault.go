@@ -195,7 +195,7 @@ var serverHints = []struct {
 	{ledger.ErrBusy, "another process holds the write lock for long, or the server takes no more " +
 		"connections; 'jobledger doctor' may say more, else try again"},
 	{ledger.ErrReadOnly, "to write takes the rights of jobledger_worker, to make a ledger those of its " +
-		"owner, also to put its guards back (see schema/postgres/roles.sql), and a server that is no standby"},
+		"owner, also to put its guards back (see schema/postgres/roles.sql), and a server that is not a standby"},
 	{ledger.ErrAltered, "'jobledger verify' lists what is altered, 'jobledger rebuild' puts it right as the " +
 		"schema's owner; commands that only read still work"},
 	{ledger.ErrDamaged, "'jobledger verify' says what is wrong; a backup of the database is the way back"},

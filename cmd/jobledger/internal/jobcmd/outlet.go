@@ -10,7 +10,7 @@ import (
 const (
 	maxWait   = 5 * time.Second // how long one write may take before the reader counts as absent
 	room      = 256 << 10       // bytes that wait
-	pieceSize = 4 << 10         // bytes per write: a slow reader is no absent one
+	pieceSize = 4 << 10         // bytes per write: a slow reader is not an absent one
 )
 
 // outlet passes what a worker prints to a terminal or a pipe that may have no reader. A writer waits until

@@ -204,8 +204,8 @@ func (r *reasons) cause() string {
 			return fmt.Sprintf("the job itself asked %s to be run later (snooze %d): %s", render.AgeOrOn(e.At, now),
 				j.Snoozes, render.ReasonOrNone(b.Reason))
 		}
-		return fmt.Sprintf("%s gave it back %s, which is no failure: %s", e.Worker.Name, render.AgeOrOn(e.At, now),
-			render.ReasonOrNone(b.Reason))
+		return fmt.Sprintf("%s gave it back %s, which is not a failure: %s", e.Worker.Name,
+			render.AgeOrOn(e.At, now), render.ReasonOrNone(b.Reason))
 	case *event.Unblocked:
 		if b.Because == "" {
 			return fmt.Sprintf("%s lifted its hold %s: %s", e.Actor, render.AgeOrOn(e.At, now),

@@ -17,7 +17,7 @@ func ParseBackoff(s string) (b event.Backoff, err error) {
 	for part := range strings.SplitSeq(s, ",") {
 		words := strings.Fields(part)
 		if len(words) != 2 {
-			return b, fmt.Errorf("%q is no backoff, such as 'min 1s, max 1h, factor 2'", s)
+			return b, fmt.Errorf("%q is not a backoff, such as 'min 1s, max 1h, factor 2'", s)
 		}
 		name, value := words[0], words[1]
 		if given[name] {
@@ -31,7 +31,7 @@ func ParseBackoff(s string) (b event.Backoff, err error) {
 			b.Max, err = DurationWithin(value, event.MinBackoff, event.MaxBackoff, false)
 		case "factor":
 			if b.Factor, err = strconv.ParseFloat(value, 64); err != nil {
-				err = fmt.Errorf("%q is no number", value)
+				err = fmt.Errorf("%q is not a number", value)
 			}
 		default:
 			err = fmt.Errorf("%q is none of min, max and factor", name)

@@ -28,10 +28,10 @@ func TestParseBackoff(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":                       "is no backoff, such as",
-		"1s":                     "is no backoff, such as",
-		"min 1s max 1h":          "is no backoff, such as",
-		"min 1s,":                "is no backoff, such as",
+		"":                       "is not a backoff, such as",
+		"1s":                     "is not a backoff, such as",
+		"min 1s max 1h":          "is not a backoff, such as",
+		"min 1s,":                "is not a backoff, such as",
 		"least 1s":               `"least" is none of min, max and factor`,
 		"min 1s, min 2s":         "has min twice",
 		"min 10":                 `"10" has no unit`,
@@ -39,7 +39,7 @@ func TestParseBackoff(t *testing.T) {
 		"max 32d":                "is out of range",
 		"min 2h, max 1h":         "has a max below its min, which is 2h",
 		"max 10ms":               "has a max below its min, which is 1s",
-		"factor two":             `"two" is no number`,
+		"factor two":             `"two" is not a number`,
 		"factor 0.5":             "the factor is from 1 to 100",
 		"factor NaN":             "the factor is from 1 to 100",
 		"factor 1.00001":         "up to three decimals",

@@ -82,7 +82,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	case err != nil && numeric(strings.TrimRight(rest, "nuµmsh")):
 		return 0, errors.New("is too long")
 	}
-	return 0, errors.New("is no duration")
+	return 0, errors.New("is not a duration")
 }
 
 // numeric reports whether s is a decimal number.

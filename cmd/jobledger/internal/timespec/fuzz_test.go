@@ -39,7 +39,7 @@ func FuzzParseWhen(f *testing.F) {
 		}
 		again, err := ParseWhen(w.String(), now)
 		if year := w.Time.Year(); err != nil && (w.ByPos || year >= 0 && year <= 9999) {
-			t.Fatalf("%q is read as %s, which is no time: %v", text, w, err)
+			t.Fatalf("%q is read as %s, which is not a time: %v", text, w, err)
 		}
 		if err == nil && (again.ByPos != w.ByPos || again.Pos != w.Pos ||
 			!again.Time.Equal(w.Time.Truncate(time.Second))) {

@@ -56,7 +56,7 @@ func ParseWhen(s string, now time.Time) (When, error) {
 		return w, nil
 	}
 	if s == "" {
-		return refuse("is no time")
+		return refuse("is not a time")
 	}
 	if s == "now" {
 		return When{Time: now}, nil
@@ -64,7 +64,7 @@ func ParseWhen(s string, now time.Time) (When, error) {
 	if s[0] == '-' || s[0] == '+' {
 		d, err := ParseDuration(s[1:])
 		if err != nil {
-			return refuse("is no time from now: " + err.Error())
+			return refuse("is not a time from now: " + err.Error())
 		}
 		if s[0] == '-' {
 			d = -d
@@ -94,7 +94,7 @@ func ParseWhen(s string, now time.Time) (When, error) {
 	if dateFirst().MatchString(s) && !zoneLast().MatchString(s[len("2006-01"):]) {
 		return refuse("has no time zone: add Z or an offset such as +02:00")
 	}
-	return refuse("is no time")
+	return refuse("is not a time")
 }
 
 // IsClockTime reports whether s is a time of the day, such as 15:04 or 15:04:05.
@@ -110,7 +110,7 @@ func ParseNext(s string, now time.Time) (time.Time, error) {
 	}
 	w, err := ParseWhen(s, now)
 	if err == nil && w.ByPos {
-		err = errors.New("is no time")
+		err = errors.New("is not a time")
 	}
 	return w.Time, err
 }

@@ -118,7 +118,7 @@ func TestOpenMetrics(t *testing.T) {
 		end := 0.0
 		if le := upperEnd.FindStringSubmatch(m[2]); le != nil {
 			if end, _ = strconv.ParseFloat(le[1], 64); le[1] != "+Inf" && !strings.ContainsAny(le[1], ".e") {
-				t.Errorf("the end of a bucket is no float: %s", line)
+				t.Errorf("the end of a bucket is not a float: %s", line)
 			}
 		}
 		if m[4] != "" {

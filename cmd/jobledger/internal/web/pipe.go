@@ -192,7 +192,7 @@ func (p *pipe) answer(a pipeAnswer) {
 	}
 }
 
-// parse reads a line; refused is the answer to one that is no request.
+// parse reads a line; refused is the answer to one that is not a request.
 func parse(line []byte, tooLong bool) (asked pipeRequest, refused *pipeAnswer) {
 	refuse := func(status int, code, text string) (pipeRequest, *pipeAnswer) {
 		answer := problemAnswer(asked.ID, status, code, text)

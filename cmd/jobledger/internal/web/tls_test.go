@@ -182,6 +182,6 @@ func TestProxyEndsTLS(t *testing.T) {
 		statuses = append(statuses, bad("198.51.100."+string(rune('1'+i))))
 	}
 	if statuses[5] != 429 {
-		t.Errorf("X-Forwarded-For of a client that is no proxy is believed: %v", statuses)
+		t.Errorf("X-Forwarded-For of a client that is not a proxy is believed: %v", statuses)
 	}
 }

@@ -14,7 +14,7 @@ import (
 type Guard struct {
 	Witness *Witness
 	Store   *ledger.Store
-	Warn    func(text string) // for what is no reason to stop; each text once
+	Warn    func(text string) // for what is not a reason to stop; each text once
 	Every   time.Duration     // between two looks; default 1h
 
 	warned map[string]bool
@@ -87,7 +87,7 @@ func (g *Guard) look(ctx context.Context) {
 	}
 	switch {
 	case err != nil && ctx.Err() == nil:
-		g.warn(fmt.Sprintf("this host is no witness of the ledger: %v", err))
+		g.warn(fmt.Sprintf("this host is not a witness of the ledger: %v", err))
 	case err != nil:
 	case seen.Alarm():
 		g.alarm = &AlarmError{seen}

@@ -18,8 +18,8 @@ import (
 // Witness is what this host has seen of ledgers.
 type Witness struct{ folder string } // "": none
 
-// In returns the witness that keeps its files in the folder "witness" of the state folder. "" is no folder:
-// then every look at a ledger that is sealed is a *FileError.
+// In returns the witness that keeps its files in the folder "witness" of the state folder. "" is not a
+// folder: then every look at a ledger that is sealed is a *FileError.
 func In(state string) *Witness {
 	if state == "" {
 		return new(Witness)

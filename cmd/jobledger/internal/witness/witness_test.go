@@ -127,7 +127,8 @@ func TestWitnessDoesNothingWhileSealingIsOff(t *testing.T) {
 	}
 }
 
-// A file of the witness that cannot be used is no fault of the ledger: Begin warns once, and lets it go on.
+// A file of the witness that cannot be used is not a fault of the ledger: Begin warns once, and lets it go
+// on.
 func TestGuardWarnsOfItsOwnFiles(t *testing.T) {
 	s := sealed(t)
 	file := filepath.Join(t.TempDir(), "file")
@@ -151,12 +152,12 @@ func TestGuardWarnsOfItsOwnFiles(t *testing.T) {
 				t.Errorf("%q: %v", state, err)
 			}
 		}
-		if len(warnings) != 1 || !strings.Contains(warnings[0], "no witness of the ledger: witness: ") {
+		if len(warnings) != 1 || !strings.Contains(warnings[0], "not a witness of the ledger: witness: ") {
 			t.Errorf("%q: %q", state, warnings)
 		}
 		_, err := witness.In(state).Look(t.Context(), s.Store)
 		if _, ok := errors.AsType[*witness.FileError](err); !ok {
-			t.Errorf("%q: %v is no FileError", state, err)
+			t.Errorf("%q: %v is not a FileError", state, err)
 		}
 	}
 }

@@ -23,7 +23,7 @@ func parsePolicy(text string) (b event.ArchivePolicy, err error) {
 		return b, nil
 	}
 	refuse := func() (event.ArchivePolicy, error) {
-		return b, cli.WithHint(cli.Usagef("--policy: %q is no policy", render.Shorten(text)), policyForms)
+		return b, cli.WithHint(cli.Usagef("--policy: %q is not a policy", render.Shorten(text)), policyForms)
 	}
 	for _, part := range strings.Split(text, ",") {
 		words := strings.Fields(part)

@@ -208,7 +208,7 @@ func (p *Verbs) verifyAgainst(ctx context.Context, kept keptCheckpoints, v audit
 // findCheckpoint is the code of a finding about a checkpoint that was kept.
 const findCheckpoint = "C01"
 
-// againstFindings are the checkpoints of which the ledger is no continuation.
+// againstFindings are the checkpoints of which the ledger is not a continuation.
 func againstFindings(a evidence.Against, kept keptCheckpoints) (found []audit.Finding) {
 	for i, one := range a.Compared {
 		if one.Same() {

@@ -14,7 +14,7 @@ func (p *Verbs) Workers() cli.Verb {
 	return archived.With(p.Program, cli.Verb{
 		Name: "workers", Group: cli.GroupSee, Usage: "show the worker processes and what they hold",
 		About: "A worker is working, or idle, or silent: it shows no sign of life, and it did not report its " +
-			"stop. A claimer that is no worker process is known by its " +
+			"stop. A claimer that is not a worker process is known by its " +
 			"heartbeats only, and silent once all of its leases have run out. Next to each job stand how long " +
 			"it has been held, the age of its last heartbeat, and what it reported. A job in " +
 			"parentheses was cancelled or reclaimed while its command may still run. --all shows those too that " +

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// ErrBad means that a text is no token that is in force. It does not say why.
+// ErrBad means that a text is not a token that is in force. It does not say why.
 var ErrBad = errors.New("the token is not valid")
 
 // Keys finds the grants of tokens in a file. It is safe for concurrent use.
@@ -69,7 +69,7 @@ func (k *Keys) Named(name string, now time.Time) (Grant, error) {
 func (k *Keys) used(e *entry, now time.Time) Grant {
 	if day := now.UTC().Format(time.DateOnly); day > e.Used {
 		e.Used = day
-		// A disk without room is no reason to refuse: the day is written the next time.
+		// A disk without room is not a reason to refuse: the day is written the next time.
 		if appendLine(k.Path, line{ID: e.ID, Used: day}) != nil {
 			e.Used = ""
 		}

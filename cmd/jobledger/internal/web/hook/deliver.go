@@ -199,7 +199,7 @@ func (d *deliverer) body(ctx context.Context, j projection.Job) (body []byte, wh
 			return err
 		}
 		if !found || id != j.Key {
-			why = "the ledger has no such event: it was removed, or the job is no delivery"
+			why = "the ledger has no such event: it was removed, or the job is not a delivery"
 			return nil
 		}
 		queue, trace := queueOf(x), ""

@@ -27,7 +27,7 @@ func retimed(text string, zone *time.Location) string {
 	})
 }
 
-// untimed are the elements in which times are no text of the page, or are marked already.
+// untimed are the elements in which times are not text of the page, or are marked already.
 var untimed = map[string]bool{"head": true, "svg": true, "code": true, "pre": true, "option": true,
 	"textarea": true, "time": true, "script": true}
 

@@ -54,7 +54,7 @@ const (
 type download struct {
 	*Sender
 	w       http.ResponseWriter
-	headers http.Header // of an answer that is no error
+	headers http.Header // of an answer that is not an error
 	zips    bool
 	zip     *gzip.Writer
 	begun   bool
@@ -120,7 +120,7 @@ func (d *download) run(r *http.Request, write func(ctx context.Context, out io.W
 	if ctx.Err() == nil && !errors.Is(err, errClient) {
 		d.Door.ProblemOf(err) // it is logged
 	}
-	// The answer has begun, so there is no other one: the connection is cut off, and is no whole answer.
+	// The answer has begun, so there is no other one: the connection is cut off, and is not a whole answer.
 	_ = http.NewResponseController(d.w).SetWriteDeadline(time.Unix(1, 0))
 	return nil
 }
