@@ -16,7 +16,7 @@ var EventFields = []string{"at", "kind", "worker", "queue", "actor", "from", "to
 
 // Events reads which events are asked for; the field job is left to the caller.
 func Events(asked url.Values, now time.Time) (q query.Events, err error) {
-	w, err := window(asked, now)
+	w, err := Window(asked, now)
 	if err != nil {
 		return q, err
 	}

@@ -1,7 +1,7 @@
 // Package jobfilter reads what a user asked of jobs and of events: flags of the command line and parameters
 // over HTTP are the same values by the same names. Its errors are [query.InputError].
 //
-// Files: jobfilter.go has [Jobs], find.go the terms of a search, events.go [Events].
+// Files: jobfilter.go has [Jobs], find.go the terms of a search, events.go [Events]. [Window] is for all.
 package jobfilter
 
 import (
@@ -106,7 +106,7 @@ func Jobs(asked url.Values, now time.Time) (f query.JobFilter, err error) {
 		}
 		f.Tags[name] = value
 	}
-	w, err := window(asked, now)
+	w, err := Window(asked, now)
 	if err != nil {
 		return f, err
 	}
@@ -120,9 +120,9 @@ func Jobs(asked url.Values, now time.Time) (f query.JobFilter, err error) {
 	return f, addFind(asked, now, &f)
 }
 
-// window reads the fields from, to and at. A from that is later than to, which would match nothing, is an
+// Window reads the fields from, to and at. A from that is later than to, which would match nothing, is an
 // error.
-func window(asked url.Values, now time.Time) (w query.Window, err error) {
+func Window(asked url.Values, now time.Time) (w query.Window, err error) {
 	for _, end := range []struct {
 		field string
 		when  **query.When

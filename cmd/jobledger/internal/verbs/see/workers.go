@@ -5,7 +5,6 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/ledger"
-	"jobledger/projection"
 	"jobledger/projection/status"
 )
 
@@ -39,16 +38,15 @@ func (p *Verbs) Workers() cli.Verb {
 			p := p // with --as-of, a program with its clock stopped
 			err := p.Read(c.Context, func(tx *ledger.Tx) error {
 				past, err := p.PastFlag(c, tx)
-				switch {
-				case err != nil:
-				case past.Given:
-					workers, err = status.Workers{At: past.Moment, All: c.Bool("all")}.Read(c.Context, tx)
+				if err != nil {
+					return err
+				}
+				workers, err = status.Workers{At: past.Or(p.Now()), All: c.Bool("all")}.Read(c.Context, tx)
+				if past.Given {
 					if !p.JSON && err == nil {
 						p.Message("%s", p.Moment(past.Moment))
 					}
 					p = p.at(past.Moment)
-				default:
-					workers, err = status.Workers{At: projection.Now(p.Now()), All: c.Bool("all")}.Read(c.Context, tx)
 				}
 				return err
 			})

@@ -25,7 +25,6 @@ func TestOpenAPIHasTheRoutes(t *testing.T) {
 	}
 	want := map[string][]string{Root + "/events/stream": StreamParams, Root + "/moments": MomentParams,
 		Root + "/incident": IncidentParams}
-	want[Root+"/attempts"], want[Root+"/jobs/{job}/attempts"] = AttemptParams, JobAttemptParams
 	want[Root+"/queues/{queue}"], want[Root+"/depth"] = []string{"at"}, DepthParams
 	want[Root+"/lanes"], want[Root+"/failures"] = LaneParams, FailureParams
 	want[Root+"/series"], want[Root+"/diff"] = SeriesParams, DiffParams

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -116,28 +114,3 @@ const (
 	typeObject = "application/json"
 	typeLines  = "application/x-ndjson"
 )
-
-// sendLines answers with found, each as toJSON makes it, as an object or as lines.
-func sendLines[T, J any](w http.ResponseWriter, r *http.Request, pos int64, found []T, toJSON func(T) J,
-	next string) error {
-	var text bytes.Buffer
-	lines := json.NewEncoder(&text)
-	lines.SetEscapeHTML(false)
-	for _, one := range found {
-		if err := lines.Encode(toJSON(one)); err != nil {
-			return err
-		}
-	}
-	if text.Len() > door.MaxAnswer {
-		return door.ErrTooLarge
-	}
-	h := w.Header()
-	h.Set("Jobledger-Pos", strconv.FormatInt(pos, 10))
-	h.Set("Cache-Control", "private, no-cache")
-	if wantsLines(r) {
-		h.Set("Content-Type", "application/x-ndjson")
-		return door.Send(w, text.Bytes())
-	}
-	split := bytes.SplitAfter(text.Bytes(), []byte("\n"))
-	return sendItems(w, split[:len(split)-1], next, nil, nil)
-}

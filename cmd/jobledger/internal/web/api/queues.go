@@ -68,5 +68,5 @@ func checkQueue(query url.Values) error {
 
 // ofQueues reports whether what is asked for is about one job or about queues that can be named.
 func (res Resource) ofQueues() bool {
-	return strings.Contains(res.Path, "{job}") || res.form == jobs || res.form == events
+	return strings.Contains(res.Path, "{job}") || res.form > one
 }

@@ -52,6 +52,7 @@ const (
 	one                // one object
 	jobs               // pages of jobs, the newest first
 	events             // pages of events, the oldest first
+	claims             // pages of claims, the oldest first
 )
 
 // Resources are all of them.
@@ -65,6 +66,10 @@ var Resources = []Resource{
 	{historyPath, []string{"at"}, nil, list, (*API).readHistory},
 	{"/jobs/{job}/why", []string{"at"}, nil, one, (*API).readWhy},
 	{"/jobs/{job}/owner", []string{"at"}, nil, one, (*API).readOwner},
+	{"/attempts", []string{"at", "from", "to", "job", "queue", "worker", "outcome", "overlap", "after", "limit"},
+		[]string{"outcome"}, claims, (*API).readAttempts},
+	{"/jobs/{job}/attempts", []string{"at", "outcome", "overlap", "after", "limit"}, []string{"outcome"}, claims,
+		(*API).readAttempts},
 	{"/events", []string{"at", "job", "kind", "worker", "queue", "actor", "from", "to", "after",
 		"last", "limit"}, []string{"kind"}, events, (*API).readEvents},
 }
@@ -122,7 +127,7 @@ func (res Resource) Check(params url.Values) (limit int, err error) {
 	switch {
 	case params.Has("last") && params.Has("limit"):
 		return 0, door.BadInput("limit", "last and limit exclude each other")
-	case res.form == jobs, res.form == events && !params.Has("last"):
+	case res.form == jobs, res.form == claims, res.form == events && !params.Has("last"):
 		return WholeParam(params, "limit", DefaultLimit, 1, maxLimit)
 	}
 	return 0, nil
@@ -158,7 +163,7 @@ func wholeList(r *http.Request) bool {
 
 // streamsIf says which requests for res are answered with all of a list, as it is read; nil: none.
 func (res Resource) streamsIf() func(*http.Request) bool {
-	if res.form == jobs || res.form == events || res.Path == historyPath {
+	if res.form > one || res.Path == historyPath {
 		return wholeList
 	}
 	return nil
@@ -252,10 +257,10 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, res Resource) error
 	return sendItems(w, lines, next, searchedOf(r.Context(), q.ended), absentOf(q.absent))
 }
 
-// past reads the parameter at. Without it, a copy as of a moment is about its own one.
-func (a *API) past(ctx context.Context, tx *ledger.Tx, params url.Values) (query.Past, error) {
+// Past reads the parameter at. Without it, a copy as of a moment is about its own one.
+func (a *API) Past(ctx context.Context, tx *ledger.Tx, params url.Values) (query.Past, error) {
 	now := a.now(ctx)
-	if !params.Has("at") {
+	if params.Get("at") == "" {
 		return query.ReadPast(ctx, tx, nil, now)
 	}
 	when, err := timespec.ReadWhen("at", params.Get("at"), now)
@@ -432,28 +437,34 @@ func (a *API) readEvents(q *question) error {
 			return err
 		}
 	}
-	if reader.More {
-		q.next = Cloned(q.params)
-		q.next.Set("after", strconv.FormatInt(last, 10))
-	}
+	q.goOnAfter(last, reader.More)
 	return nil
 }
 
-func (a *API) readStatus(q *question) error {
-	var found []status.Queue
+// readAll adds what find returns of one snapshot, each as row has it: as it is, or as of the parameter at.
+func readAll[T any](a *API, q *question, find func(*ledger.Tx, query.Past) ([]T, error),
+	row func(T, query.Past) any) error {
+	var found []T
 	var past query.Past
 	err := a.Store.Read(q, func(tx *ledger.Tx) (err error) {
-		if past, err = a.past(q, tx, q.params); err == nil {
-			found, err = status.Queues{At: past.Or(a.now(q))}.Read(q, tx)
+		if past, err = a.Past(q, tx, q.params); err == nil {
+			found, err = find(tx, past)
 		}
 		return err
 	})
 	for _, one := range found {
 		if err == nil {
-			err = q.add(layout.StatusJSON(one, past, a.now(q)))
+			err = q.add(row(one, past))
 		}
 	}
 	return err
+}
+
+func (a *API) readStatus(q *question) error {
+	now := a.now(q)
+	return readAll(a, q, func(tx *ledger.Tx, past query.Past) ([]status.Queue, error) {
+		return status.Queues{At: past.Or(now)}.Read(q, tx)
+	}, func(one status.Queue, past query.Past) any { return layout.StatusJSON(one, past, now) })
 }
 
 func (a *API) readQueues(q *question) error {
@@ -461,20 +472,9 @@ func (a *API) readQueues(q *question) error {
 	if err != nil {
 		return err
 	}
-	var found []projection.Queue
-	var past query.Past
-	err = a.Store.Read(q, func(tx *ledger.Tx) (err error) {
-		if past, err = a.past(q, tx, q.params); err == nil {
-			found, err = query.Queues{At: past.AsOf(), Paused: paused}.Read(q, tx)
-		}
-		return err
-	})
-	for _, one := range found {
-		if err == nil {
-			err = q.add(layout.QueueJSONOf(one, past))
-		}
-	}
-	return err
+	return readAll(a, q, func(tx *ledger.Tx, past query.Past) ([]projection.Queue, error) {
+		return query.Queues{At: past.AsOf(), Paused: paused}.Read(q, tx)
+	}, layout.QueueJSONOf)
 }
 
 func (a *API) readWorkers(q *question) error {
@@ -482,20 +482,9 @@ func (a *API) readWorkers(q *question) error {
 	if err != nil {
 		return err
 	}
-	var found []status.Worker
-	err = a.Store.Read(q, func(tx *ledger.Tx) error {
-		past, err := a.past(q, tx, q.params)
-		if err == nil {
-			found, err = status.Workers{At: past.Or(a.now(q)), All: all}.Read(q, tx)
-		}
-		return err
-	})
-	for _, one := range found {
-		if err == nil {
-			err = q.add(layout.NewWorkerJSON(one))
-		}
-	}
-	return err
+	return readAll(a, q, func(tx *ledger.Tx, past query.Past) ([]status.Worker, error) {
+		return status.Workers{At: past.Or(a.now(q)), All: all}.Read(q, tx)
+	}, func(one status.Worker, _ query.Past) any { return layout.NewWorkerJSON(one) })
 }
 
 func (a *API) readJob(q *question) error {
@@ -566,7 +555,7 @@ func (a *API) readWhy(q *question) error {
 	var j projection.Job
 	var past query.Past
 	err := a.Store.Read(q, func(tx *ledger.Tx) (err error) {
-		if past, err = a.past(q, tx, q.params); err != nil {
+		if past, err = a.Past(q, tx, q.params); err != nil {
 			return err
 		}
 		if j, err = (jobref.Ref{ID: q.job}).Find(q, tx); err == nil {

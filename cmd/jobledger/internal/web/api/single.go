@@ -97,7 +97,7 @@ func (a *API) queue(w http.ResponseWriter, r *http.Request) error {
 	var line any
 	err = a.Store.Read(r.Context(), func(tx *ledger.Tx) error {
 		now := a.now(r.Context())
-		past, err := a.past(r.Context(), tx, params)
+		past, err := a.Past(r.Context(), tx, params)
 		if err != nil {
 			return err
 		}

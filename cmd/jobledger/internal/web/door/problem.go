@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strconv"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -131,40 +128,6 @@ func (d *Door) segmentOf(err error) (text string, tail int64, ok bool) {
 		return err
 	})
 	return text, tail, ok && err == nil
-}
-
-var (
-	flagAtStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^--[a-z][a-z-]*`) })
-
-	// flagInText is a flag of the command line, or a quoted part of a text, which is what was sent.
-	flagInText = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`"(?:\\.|[^"\\])*"|--[a-z][a-z-]*`)
-	})
-	typedText = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`'jobledger [^']*--help'|(^|\s)-q\b`)
-	})
-)
-
-// inParameters is text, about flags, as about the parameters that stand for them.
-func inParameters(text string) string {
-	return flagInText().ReplaceAllStringFunc(text, func(found string) string {
-		name, is := strings.CutPrefix(found, "--")
-		switch {
-		case !is:
-			return found
-		case name == "as-of":
-			return "at"
-		}
-		return name
-	})
-}
-
-// hintFor is the hint of a wrong request: without what is to be typed, which a client cannot.
-func hintFor(hint string) string {
-	if typedText().MatchString(hint) {
-		return ""
-	}
-	return inParameters(hint)
 }
 
 // WriteProblem answers with p.

@@ -12,7 +12,6 @@ import (
 	"jobledger/cmd/jobledger/internal/buildinfo"
 	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/sqltext"
@@ -121,15 +120,8 @@ func (p *Pages) emptyFrame(r *http.Request, title string) frame {
 // momentOf reads the parameter at, as --as-of is read. Without it, a copy as of a moment is about its own
 // one.
 func (p *Pages) momentOf(r *http.Request, params url.Values, tx *ledger.Tx) (m moment, err error) {
-	if m.at = params.Get("at"); m.at == "" {
-		m.Past, err = query.ReadPast(r.Context(), tx, nil, p.Now())
-		return m, err
-	}
-	when, err := timespec.ReadWhen("at", m.at, p.Now())
-	if err != nil {
-		return m, err
-	}
-	m.Past, err = query.ReadPast(r.Context(), tx, &when, p.Now())
+	m.at = params.Get("at")
+	m.Past, err = p.API.Past(r.Context(), tx, params)
 	return m, err
 }
 

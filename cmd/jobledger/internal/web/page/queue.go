@@ -85,11 +85,7 @@ func (p *Pages) readQueue(r *http.Request, tx *ledger.Tx, s query.Lanes, shown *
 		return false, err
 	}
 	now := p.clock(m).At
-	asked := projection.Now(now)
-	if m.Given {
-		asked = m.Moment
-	}
-	queues, workers, err := status.Both{At: asked}.Read(ctx, tx)
+	queues, workers, err := status.Both{At: m.Or(now)}.Read(ctx, tx)
 	if err != nil {
 		return false, err
 	}

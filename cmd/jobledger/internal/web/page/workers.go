@@ -64,13 +64,10 @@ func (p *Pages) workersPage(w http.ResponseWriter, r *http.Request) error {
 		}
 		now := p.clock(m).At
 		shown.SQL = sqltext.Held(time.Time{})
-		var found []status.Worker
 		if m.Given {
 			shown.SQL = sqltext.Held(now)
-			found, err = status.Workers{At: m.Moment, All: all}.Read(r.Context(), tx)
-		} else {
-			found, err = status.Workers{At: projection.Now(now), All: all}.Read(r.Context(), tx)
 		}
+		found, err := status.Workers{At: m.Or(now), All: all}.Read(r.Context(), tx)
 		if err != nil {
 			return err
 		}

@@ -11,12 +11,11 @@ import (
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/export"
-	"jobledger/cmd/jobledger/internal/timespec"
+	"jobledger/cmd/jobledger/internal/jobfilter"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/ledger"
 	"jobledger/projection"
-	"jobledger/projection/query"
 )
 
 // ExportParams are the parameters of an export.
@@ -44,31 +43,22 @@ func (a *Sender) export(w http.ResponseWriter, r *http.Request) error {
 	if err := door.Acceptable(r, strings.TrimSuffix(kind, "; charset=utf-8")); err != nil {
 		return err
 	}
-	var ends [2]*query.When
-	for i, name := range []string{"from", "to"} {
-		if params.Has(name) {
-			when, err := timespec.ReadWhen(name, params.Get(name), a.Now())
-			if err != nil {
-				return err
-			}
-			ends[i] = &when
-		}
-	}
-	if err := (query.Window{From: ends[0], To: ends[1]}).Check(); err != nil {
+	asked, err := jobfilter.Window(params, a.Now())
+	if err != nil {
 		return err
 	}
 	var window export.Window
 	var tail int64
 	err = a.Store.Read(r.Context(), func(tx *ledger.Tx) (err error) {
 		if tail, err = tx.Tail(r.Context()); err == nil {
-			window, err = export.Between(r.Context(), tx, ends[0], ends[1])
+			window, err = export.Between(r.Context(), tx, asked.From, asked.To)
 		}
 		return err
 	})
 	options := export.LinesOptions{Bodies: bodies}
 	if errors.Is(err, projection.ErrArchived) && a.Archive != "" && form == "jsonl" {
 		options.Archive = a.Archive
-		window, err = export.BetweenWithArchive(r.Context(), a.Store, a.Archive, ends[0], ends[1])
+		window, err = export.BetweenWithArchive(r.Context(), a.Store, a.Archive, asked.From, asked.To)
 	}
 	if err != nil {
 		return err
