@@ -7,6 +7,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/query"
 )
 
 // Job is a job with its payload and result, and what happened to it.
@@ -49,19 +50,29 @@ func (j Job) Exit() (exit projection.Exit) {
 	return exit
 }
 
-// ReadJob returns j whole.
-func ReadJob(ctx context.Context, tx *ledger.Tx, j projection.Job) (Job, error) {
-	whole := Job{Job: j}
-	if err := projection.LoadBodies(ctx, tx, &whole.Job); err != nil {
-		return whole, err
+// ReadJob returns the job now whole, or what it was at a moment, unless that is nil: then without a state if
+// it did not exist yet. What has been erased since is gone.
+func ReadJob(ctx context.Context, tx *ledger.Tx, now projection.Job, at *projection.Moment) (j Job,
+	err error) {
+	if at == nil {
+		var h query.Happened
+		h, err = query.History{Job: now.N}.Read(ctx, tx)
+		j.Job, j.Events = now, h.Events
+	} else {
+		j.Job, j.Events, err = projection.JobAsOf(ctx, tx, now.N, *at)
+		j.Later, j.Erased = now.State, now.Erased
 	}
-	for e, err := range tx.Events(ctx, ledger.Filter{Job: j.N}) {
-		if err != nil {
-			return whole, err
-		}
-		whole.Events = append(whole.Events, e)
+	if err != nil {
+		return j, err
 	}
-	return whole, whole.findGone(ctx, tx)
+	if j.State == 0 {
+		j.ID = now.ID
+		return j, nil
+	}
+	if err := projection.LoadBodies(ctx, tx, &j.Job); err != nil {
+		return j, err
+	}
+	return j, j.findGone(ctx, tx)
 }
 
 // findGone says why the payload or the result of the job is not there, by its events.
@@ -98,22 +109,4 @@ func (j *Job) gone(ctx context.Context, tx *ledger.Tx, e event.Event, body []byt
 		return BodyGone{}, err
 	}
 	return BodyGone{GoneArchived, bytes}, nil
-}
-
-// ReadJobAsOf returns what the job now was at m; without a state where it did not exist yet. What has been
-// erased since is gone.
-func ReadJobAsOf(ctx context.Context, tx *ledger.Tx, now projection.Job, m projection.Moment) (j Job,
-	err error) {
-	if j.Job, j.Events, err = projection.JobAsOf(ctx, tx, now.N, m); err != nil {
-		return j, err
-	}
-	j.Later, j.Erased = now.State, now.Erased
-	if j.State == 0 {
-		j.ID = now.ID
-		return j, nil
-	}
-	if err := projection.LoadBodies(ctx, tx, &j.Job); err != nil {
-		return j, err
-	}
-	return j, j.findGone(ctx, tx)
 }

@@ -10,6 +10,7 @@ import (
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
+	"jobledger/projection"
 )
 
 // Show shows all there is to know about one job now.
@@ -37,20 +38,15 @@ func (p *Verbs) Show() cli.Verb {
 				if err != nil {
 					return err
 				}
+				var at *projection.Moment
 				if past {
-					ref = ref.AsOf(m)
+					at, ref, then = &m, ref.AsOf(m), p.At(m)
+				} else if then, err = p.AtCopy(c, tx); err != nil {
+					return err
 				}
 				now, err := ref.Find(c.Context, tx)
-				switch {
-				case err != nil:
-					return err
-				case past:
-					then = p.At(m)
-					j, err = state.ReadJobAsOf(c.Context, tx, now, m)
-					return err
-				}
-				if then, err = p.AtCopy(c, tx); err == nil {
-					j, err = state.ReadJob(c.Context, tx, now)
+				if err == nil {
+					j, err = state.ReadJob(c.Context, tx, now, at)
 				}
 				return err
 			})

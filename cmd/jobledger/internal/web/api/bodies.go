@@ -9,7 +9,6 @@ import (
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/ledger"
-	"jobledger/projection"
 )
 
 // payload sends the payload of a job, to the byte.
@@ -45,19 +44,15 @@ func (a *API) sendBody(w http.ResponseWriter, r *http.Request, what string,
 		if tail, err = tx.Tail(r.Context()); err != nil {
 			return err
 		}
-		m, past, err := a.asked(r.Context(), tx, query)
+		at, err := a.asOf(r.Context(), tx, query)
 		if err != nil {
 			return err
 		}
-		j.Job, err = jobref.Ref{ID: id}.Find(r.Context(), tx)
-		switch {
-		case err != nil:
-			return err
-		case past:
-			j, err = state.ReadJobAsOf(r.Context(), tx, j.Job, m)
-			return err
+		now, err := jobref.Ref{ID: id}.Find(r.Context(), tx)
+		if err == nil {
+			j, err = state.ReadJob(r.Context(), tx, now, at)
 		}
-		return projection.LoadBodies(r.Context(), tx, &j.Job)
+		return err
 	})
 	switch {
 	case err != nil:

@@ -13,12 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/cmd/jobledger/internal/web/door"
-	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -150,7 +148,7 @@ func (a *API) ownPositions(ctx context.Context, tx *ledger.Tx, query url.Values)
 			}
 		}
 		if !found {
-			return fault.Exitf(fault.ExitNothing, "there is no event at pos %d", when.Pos)
+			return errNoEvent(when.Pos)
 		}
 	}
 	return nil
@@ -253,26 +251,13 @@ func sendJSON(w http.ResponseWriter, pos int64, value any) error {
 
 // eventAt leads to the page of the event at a position.
 func (a *API) eventAt(w http.ResponseWriter, r *http.Request) error {
-	if _, err := ReadParams(r, nil); err != nil {
-		return err
-	}
-	pos, err := strconv.ParseInt(r.PathValue("pos"), 10, 64)
-	if err != nil || pos < 1 {
-		return door.BadInput("pos", "the address of an event is /events/POS")
-	}
-	found, err := view.EventsOf(r.Context(), a.Store, ledger.Filter{After: pos - 1, Until: pos})
+	e, _, err := a.eventOf(r)
 	if err != nil {
 		return err
 	}
-	if len(found) == 0 {
-		err := a.Store.Read(r.Context(), func(tx *ledger.Tx) error {
-			return projection.AfterHorizon(r.Context(), tx, pos-1)
-		})
-		return cmp.Or(err, fault.Exitf(fault.ExitNothing, "there is no event at pos %d", pos))
-	}
-	target := fmt.Sprintf("/events?after=%d&limit=20#e%d", pos-1, pos)
-	if e := found[0].Event; e.Job != "" && e.Kind() != event.KindHeartbeat {
-		target = fmt.Sprintf("/jobs/%s#e%d", e.Job, pos)
+	target := fmt.Sprintf("/events?after=%d&limit=20#e%d", e.Pos-1, e.Pos)
+	if e.Job != "" && e.Kind() != event.KindHeartbeat {
+		target = fmt.Sprintf("/jobs/%s#e%d", e.Job, e.Pos)
 	}
 	a.Door.SeeOther(w, r, target)
 	return nil

@@ -270,6 +270,15 @@ func (a *API) Past(ctx context.Context, tx *ledger.Tx, params url.Values) (query
 	return query.ReadPast(ctx, tx, &when, now)
 }
 
+// asOf is the moment that the parameter at names; nil: now, also in a copy.
+func (a *API) asOf(ctx context.Context, tx *ledger.Tx, params url.Values) (*projection.Moment, error) {
+	if params.Get("at") == "" {
+		return nil, nil
+	}
+	past, err := a.Past(ctx, tx, params)
+	return past.AsOf(), err
+}
+
 // MaySeeBodies reports whether the caller of ctx may see payloads and results.
 func MaySeeBodies(ctx context.Context) bool { return door.CallerOf(ctx).Has(door.Bodies) }
 
@@ -312,14 +321,9 @@ func (a *API) JobsOf(ctx context.Context, params url.Values) (q query.Jobs, err 
 		return q, err
 	}
 	err = a.Store.Read(ctx, func(tx *ledger.Tx) error {
-		if params.Has("at") {
-			m, err := a.Moment(ctx, tx, "at", params.Get("at"))
-			if err != nil {
-				return err
-			}
-			q.At = &m
+		if q.At, err = a.asOf(ctx, tx, params); err == nil {
+			q.Filter, err = f.Resolve(ctx, tx)
 		}
-		q.Filter, err = f.Resolve(ctx, tx)
 		return err
 	})
 	if err != nil {
@@ -490,22 +494,19 @@ func (a *API) readWorkers(q *question) error {
 func (a *API) readJob(q *question) error {
 	var j state.Job
 	err := a.Store.Read(q, func(tx *ledger.Tx) error {
-		m, past, err := a.asked(q, tx, q.params)
+		at, err := a.asOf(q, tx, q.params)
 		if err != nil {
 			return err
 		}
 		now, err := jobref.Ref{ID: q.job}.Find(q, tx)
-		switch {
-		case err != nil:
-			return err
-		case past:
-			j, err = state.ReadJobAsOf(q, tx, now, m)
-			return err
+		if err == nil {
+			j, err = state.ReadJob(q, tx, now, at)
 		}
-		j, err = state.ReadJob(q, tx, now)
-		q.seq = j.Seq
 		return err
 	})
+	if j.Later == 0 { // it is as it is now
+		q.seq = j.Seq
+	}
 	if err == nil && j.State == 0 {
 		err = NotYet(j.ID, j.Later)
 	}
@@ -523,13 +524,9 @@ func NotYet(id event.JobID, now event.State) error {
 func (a *API) readHistory(q *question) error {
 	var h query.Happened
 	var of query.History
-	err := a.Store.Read(q, func(tx *ledger.Tx) error {
-		m, past, err := a.asked(q, tx, q.params)
-		if err != nil {
+	err := a.Store.Read(q, func(tx *ledger.Tx) (err error) {
+		if of.At, err = a.asOf(q, tx, q.params); err != nil {
 			return err
-		}
-		if past {
-			of.At = &m
 		}
 		if of.Job, err = numberOf(q, tx, q.job); err == nil {
 			h, err = of.Read(q, tx)

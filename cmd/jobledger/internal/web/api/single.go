@@ -118,41 +118,49 @@ func (a *API) queue(w http.ResponseWriter, r *http.Request) error {
 	return sendLine(w, tail, line)
 }
 
-// event sends the event at a position.
-func (a *API) event(w http.ResponseWriter, r *http.Request) error {
+// errNoEvent is the answer about a position without an event.
+func errNoEvent(pos int64) error {
+	return fault.Exitf(fault.ExitNothing, "there is no event at pos %d", pos)
+}
+
+// eventOf returns the event at the position in the path of r, and where the ledger ends.
+func (a *API) eventOf(r *http.Request) (e event.Event, tail int64, err error) {
 	pos, err := strconv.ParseInt(r.PathValue("pos"), 10, 64)
 	if err != nil || pos < 1 {
-		return door.BadInput("pos", "the address of an event is /events/POS")
+		return e, 0, door.BadInput("pos", "the address of an event is /events/POS")
 	}
 	if _, err := ReadParams(r, nil); err != nil {
-		return err
+		return e, 0, err
 	}
-	tail, err := a.Tail(r.Context())
-	if err != nil {
-		return err
-	}
-	missing := fault.Exitf(fault.ExitNothing, "there is no event at pos %d", pos)
-	var e event.Event
-	err = a.Store.Read(r.Context(), func(tx *ledger.Tx) (err error) {
-		var found bool
-		if err = projection.AfterHorizon(r.Context(), tx, pos-1); err != nil {
+	err = a.Store.Read(r.Context(), func(tx *ledger.Tx) error {
+		if tail, err = tx.Tail(r.Context()); err == nil {
+			err = projection.AfterHorizon(r.Context(), tx, pos-1)
+		}
+		if err != nil {
 			return err
 		}
+		found := false
 		if e, found, err = tx.EventAt(r.Context(), pos); err == nil && !found {
-			err = missing
+			err = errNoEvent(pos)
 		}
 		return err
 	})
+	return e, tail, err
+}
+
+// event sends the event at a position.
+func (a *API) event(w http.ResponseWriter, r *http.Request) error {
+	e, tail, err := a.eventOf(r)
 	if err != nil {
 		return err
 	}
 	if !door.CallerOf(r.Context()).AllQueues() { // such a caller sees the events of jobs of its queues
 		if e.Job == "" {
-			return missing
+			return errNoEvent(e.Pos)
 		}
 		r.SetPathValue("job", string(e.Job))
 		if a.Within(r, nil) != nil {
-			return missing
+			return errNoEvent(e.Pos)
 		}
 	}
 	return sendLine(w, tail, Shown(r.Context(), e))

@@ -145,12 +145,7 @@ func (p *Pages) readJob(r *http.Request, tx *ledger.Tx, ref jobref.Ref, m moment
 	if err != nil {
 		return j, why, err
 	}
-	if m.Given {
-		j, err = state.ReadJobAsOf(ctx, tx, now, m.Moment)
-	} else {
-		j, err = state.ReadJob(ctx, tx, now)
-	}
-	if err == nil && j.State == 0 {
+	if j, err = state.ReadJob(ctx, tx, now, m.AsOf()); err == nil && j.State == 0 {
 		err = api.NotYet(j.ID, j.Later)
 	}
 	if err != nil {
