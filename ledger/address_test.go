@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -58,11 +57,9 @@ func TestOpenTakesPathsOfStrangeNames(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	must(t, os.Mkdir("a=b", 0o700))
-	names := []string{"jobs.db", "a=b/jobs.db", "../" + filepath.Base(dir) + "/up.db"}
-	if runtime.GOOS != "windows" {
-		names = append(names, "./file:jobs.db", "./host=x dbname=y", "./jobs.db?sync=normal", "./x password=y",
-			"sqlite:./file:old.db", "sqlite:./b:c.db?sync=normal", "a=b/c:d.db", "my jobs.db", "a b=c.db")
-	}
+	names := []string{"jobs.db", "a=b/jobs.db", "../" + filepath.Base(dir) + "/up.db", "./file:jobs.db",
+		"./host=x dbname=y", "./jobs.db?sync=normal", "./x password=y", "sqlite:./file:old.db",
+		"sqlite:./b:c.db?sync=normal", "a=b/c:d.db", "my jobs.db", "a b=c.db"}
 	for _, dsn := range names {
 		s, err := ledger.Open(t.Context(), dsn)
 		if err != nil {

@@ -96,15 +96,10 @@ func (a *API) Span(ctx context.Context, tx *ledger.Tx, given url.Values) (s quer
 	case at != "":
 		s.To, err = a.Moment(ctx, tx, "at", at)
 	default:
-		made, isCopy, err := status.CopyOf(ctx, tx)
-		if err != nil {
-			return s, err
+		made, isCopy, copyErr := status.CopyOf(ctx, tx)
+		if s.To, err = made.Moment, copyErr; err == nil && !isCopy {
+			s.To, err = a.Moment(ctx, tx, "to", "now")
 		}
-		if isCopy {
-			s.To = made.Moment
-			break
-		}
-		s.To, err = a.Moment(ctx, tx, "to", "now")
 	}
 	if err == nil && given.Get("to") == "" && given.Get("from") == "" && !s.Own {
 		s.To, err = lastClaims(ctx, tx, s.To)
