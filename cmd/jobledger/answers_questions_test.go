@@ -251,7 +251,10 @@ func questionsWithin(from, to string) (all []question) {
 			last, _ := r["last_sign_of_life"].(string)
 			return last < l.Now.Add(-2*time.Minute).Format(time.RFC3339)
 		}})
-	report("failures", (*oracletest.Ledger).Codes)
+	report("failures", func(l *oracletest.Ledger, w oracletest.Window) []oracletest.Row { return l.Codes(w) })
+	report("failures", func(l *oracletest.Ledger, w oracletest.Window) []oracletest.Row {
+		return l.Codes(w, "released", "reclaimed")
+	}, "--outcome", "released", "--outcome", "reclaimed")
 	report("longest", func(l *oracletest.Ledger, w oracletest.Window) []oracletest.Row {
 		return l.Longest(w, 20)
 	}, "--limit", "20")

@@ -29,6 +29,10 @@ type Attempt struct {
 	ExitCode      *int       // nil: none
 	Signal        string
 	Code          string // the error code, or the reason for which it was taken back, released or cancelled
+
+	// Replaced is when the job got another payload after the claim had begun; zero: it did not. It is known of
+	// the claims of one job only.
+	Replaced time.Time
 }
 
 // Lasted is how long a claim that has ended lasted.

@@ -40,7 +40,22 @@ func (q Attempts) Read(ctx context.Context, tx *ledger.Tx) ([]Attempt, error) {
 			return err == nil && Fingerprint(said(e.Body, "ErrorDetail")) == *q.Detail, err
 		}
 	}
-	return attempts.List(ctx, tx, f)
+	found, err := attempts.List(ctx, tx, f)
+	if err != nil || q.Job == 0 {
+		return found, err
+	}
+	replaced := ledger.Filter{Job: q.Job, Kinds: []event.Kind{event.KindReplaced}, Until: q.At.Pos}
+	for e, err := range tx.Events(ctx, replaced) {
+		if err != nil {
+			return nil, err
+		}
+		for i := range found {
+			if a := &found[i]; a.Pos < e.Pos && a.Replaced.IsZero() {
+				a.Replaced = e.At
+			}
+		}
+	}
+	return found, nil
 }
 
 // Outcomes are the words for how a claim ended, or that it has not.

@@ -66,8 +66,14 @@ type FailureGroups struct {
 	Attempts int64           // of all groups
 }
 
-// Read returns the groups. It reads the failures of the window, and of each job its first event.
+// Read returns the groups, or an [*InputError] for another outcome. It reads the failures of the window, and
+// of each job its first event.
 func (q Failures) Read(ctx context.Context, tx *ledger.Tx) (all FailureGroups, err error) {
+	for _, k := range q.Outcomes {
+		if k != event.KindFailed && k != event.KindReclaimed && k != event.KindReleased {
+			return all, badInput("outcome", "failures end as failed, reclaimed or released")
+		}
+	}
 	byKey := make(map[[3]string]*FailureGroup)
 	err = q.each(ctx, tx, func(f failure) {
 		key := [3]string{"", f.code, ""}

@@ -39,6 +39,9 @@ type AttemptJSON struct {
 	ExitCode      *int        `json:"exit_code"`
 	Signal        *string     `json:"signal"`
 	ID            event.JobID `json:"id"` // of the job, too
+	Version       *string     `json:"version"`
+	Code          *string     `json:"code"`
+	ReplacedAt    *string     `json:"payload_replaced_at,omitempty"`
 }
 
 // NewAttemptJSON is a for programs.
@@ -47,7 +50,8 @@ func NewAttemptJSON(a attempts.Attempt) AttemptJSON {
 		Boot: a.Worker.Boot, Host: render.TextOrNull(a.Worker.Host),
 		PID: a.Worker.PID, ClaimedAt: render.JSONTime(a.ClaimedAt),
 		LastHeartbeat: render.TimeOrNull(a.LastHeartbeat), EndedAt: render.TimeOrNull(a.EndedAt),
-		ExitCode: a.ExitCode, Signal: render.TextOrNull(a.Signal)}
+		ExitCode: a.ExitCode, Signal: render.TextOrNull(a.Signal), Version: render.TextOrNull(a.Worker.Version),
+		Code: render.TextOrNull(a.Code), ReplacedAt: render.TimeOrNull(a.Replaced)}
 	if a.Outcome != 0 {
 		out.Outcome = render.TextOrNull(a.Outcome.String())
 	}

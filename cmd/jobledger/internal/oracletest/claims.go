@@ -30,6 +30,7 @@ type Claim struct {
 	beats      []*Event // heartbeats and takeovers
 	exit       any
 	signal     any
+	code       string
 }
 
 // findClaims makes the claims, with the events of each, and finds the queues of the jobs.
@@ -59,6 +60,7 @@ func (l *Ledger) findClaims() {
 			}
 			c.end, c.until, c.outcome = e.At, e.Pos, e.Kind
 			c.exit, c.signal = e.Data["exit_code"], e.Data["signal"]
+			c.code = cmp.Or(e.text("error_code"), e.text("reason"))
 			delete(live, e.Job)
 		}
 	}
@@ -68,7 +70,8 @@ func (l *Ledger) findClaims() {
 func (c *Claim) row(pos int64) Row {
 	r := Row{"job": c.job, "id": c.job, "attempt": float64(c.attempt), "queue": c.queue, "worker": c.Name,
 		"boot": c.Boot, "host": some(c.Host), "pid": c.PID, "claimed_at": stamp(c.from), "last_heartbeat": nil,
-		"ended_at": nil, "outcome": nil, "exit_code": nil, "signal": nil}
+		"ended_at": nil, "outcome": nil, "exit_code": nil, "signal": nil, "version": some(c.Version),
+		"code": nil}
 	for _, e := range c.beats {
 		if e.Pos <= pos {
 			r["last_heartbeat"] = stamp(e.At)
@@ -76,6 +79,7 @@ func (c *Claim) row(pos int64) Row {
 	}
 	if c.until > 0 && c.until <= pos {
 		r["ended_at"], r["outcome"], r["exit_code"], r["signal"] = stamp(c.end), c.outcome, c.exit, c.signal
+		r["code"] = some(c.code)
 	}
 	return r
 }
@@ -102,9 +106,16 @@ func (l *Ledger) Attempts(w Window, m Moment, outcomes ...string) (rows []Row) {
 // AttemptsOf is the claims of the job.
 func (l *Ledger) AttemptsOf(id string) (rows []Row) {
 	for _, c := range l.claims {
-		if c.job == id {
-			rows = append(rows, c.row(l.Tail()))
+		if c.job != id {
+			continue
 		}
+		r := c.row(l.Tail())
+		for _, e := range l.Events {
+			if e.Job == id && e.Kind == "replaced" && e.Pos > c.pos && r["payload_replaced_at"] == nil {
+				r["payload_replaced_at"] = stamp(e.At)
+			}
+		}
+		rows = append(rows, r)
 	}
 	return rows
 }

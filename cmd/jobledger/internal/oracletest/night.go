@@ -8,8 +8,12 @@ import (
 	"time"
 )
 
-// Codes is how often each error code occurred within w, in how many jobs.
-func (l *Ledger) Codes(w Window) (rows []Row) {
+// Codes is how often each error code occurred within w, in how many jobs; or of claims that ended otherwise,
+// each reason.
+func (l *Ledger) Codes(w Window, outcomes ...string) (rows []Row) {
+	if len(outcomes) == 0 {
+		outcomes = []string{"failed", "reclaimed"}
+	}
 	type group struct {
 		count       float64
 		jobs        map[string]bool
@@ -17,7 +21,7 @@ func (l *Ledger) Codes(w Window) (rows []Row) {
 	}
 	groups := make(map[string]*group)
 	for _, e := range l.within(w) {
-		if e.Kind != "failed" && e.Kind != "reclaimed" || !w.of(e.claim.queue) || !w.by(e.claim.owner) {
+		if !slices.Contains(outcomes, e.Kind) || e.claim == nil || !w.of(e.claim.queue) || !w.by(e.claim.owner) {
 			continue
 		}
 		code := cmp.Or(e.text("error_code"), e.text("reason"))

@@ -22,7 +22,10 @@ func (p *Verbs) Attempts() cli.Verb {
 			"--overlap selects the claims of jobs that two owners worked on at once: the one whose write was " +
 			"refused when the job had been claimed again, and those that had begun by then. With --as-of nothing " +
 			"is known of what came after that moment: neither that a claim ended nor that its worker lived. With " +
-			"--json, outcome and ended_at of a claim that has not ended are null.",
+			"--json, outcome and ended_at of a claim that has not ended are null; code is the error code, or the " +
+			"reason for which it was taken back, released or cancelled, version is its worker's, and with --job " +
+			"payload_replaced_at is there if the job got another payload after the claim: show has that one. " +
+			"The command line of a worker is not recorded.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "worker", Usage: "only of the worker with this `NAME` or boot"},
 			&cli.StringFlag{Name: "from", Usage: "only those live at or after `TIME`"},
@@ -31,6 +34,7 @@ func (p *Verbs) Attempts() cli.Verb {
 			&cli.StringFlag{Name: "queue", Aliases: []string{"q"}, Usage: "only of jobs of this `QUEUE`"},
 			cli.ListFlag("outcome", "only those that ended as `O`: succeeded, failed, released, reclaimed, "+
 				"cancelled; or open"),
+			&cli.StringFlag{Name: "code", Usage: "only those that ended with the error code or for the reason `CODE`"},
 			&cli.StringFlag{Name: "as-of", Usage: "as they were at `TIME`: one that ended later is open"},
 			cli.WideFlag(),
 			&cli.BoolFlag{Name: "overlap", Usage: "only those that ran at the same time as another of the same job"},
@@ -41,6 +45,8 @@ func (p *Verbs) Attempts() cli.Verb {
 			{"jobledger attempts --worker w7 --from 14:00 --to 14:30", "what this worker did in that half hour"},
 			{"jobledger attempts --outcome reclaimed --from -1d", "whose leases ran out since yesterday"},
 			{"jobledger attempts -q mail --last 20", "the latest twenty claims of a queue"},
+			{"jobledger attempts --outcome released --code 'the worker is stopping' --from -1d",
+				"what was given back when workers stopped, as at a deploy"},
 			{"jobledger attempts --overlap --from -1d --json", "jobs that two workers had at once"},
 		},
 		Exits:    []int{cli.ExitNothing, cli.ExitNoJob},
@@ -107,6 +113,9 @@ func (p *Verbs) attemptsQuery(c *cli.Context, tx *ledger.Tx) (q query.Attempts, 
 		return q, nil, err
 	}
 	q.Worker, q.Queue, q.Overlap = c.String("worker"), c.String("queue"), c.Bool("overlap")
+	if c.IsSet("code") {
+		q.Code = new(c.String("code"))
+	}
 	if q.Outcomes, err = query.ParseOutcomes(c.StringSlice("outcome")); err != nil {
 		return q, nil, err
 	}

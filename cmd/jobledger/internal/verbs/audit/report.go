@@ -28,7 +28,9 @@ func (p *Verbs) Report() cli.Verb {
 			"lies in the window. depth: from the first step in which a job changed its state to the last; where " +
 			"none did, how many there are at the end of the window. " +
 			"waits: from the moment at which a job was ready to its claim; another priority or payload does not " +
-			"begin the wait again. backlog: the jobs " +
+			"begin the wait again. failures: of attempts that failed or were taken back; those that were taken " +
+			"back or released have the reason as their code. " +
+			"backlog: the jobs " +
 			"enqueued in the window, and those only that are older than --after.",
 		Args: "[NAME]", MinArgs: 0, MaxArgs: 1,
 		Flags: []cli.Flag{
@@ -39,6 +41,7 @@ func (p *Verbs) Report() cli.Verb {
 			cli.DurationFlag("after", "backlog: `D` after a job was enqueued", "1h", time.Millisecond, 0, false),
 			cli.DurationFlag("every", "depth: a row for every `D`", "1m", time.Second, 0, false),
 			cli.WholeFlag("limit", "longest: the first `N` of them", 10, 1, math.MaxInt, "10"),
+			cli.ListFlag("outcome", "failures: of attempts that ended as `O`: failed, reclaimed or released"),
 			&cli.BoolFlag{Name: "csv", Usage: "print CSV, with a header", DisableDefaultText: true},
 			cli.WideFlag(),
 		},
@@ -46,11 +49,13 @@ func (p *Verbs) Report() cli.Verb {
 			{"jobledger report taken --from -8h", "whose jobs were taken from a worker tonight, and who got them"},
 			{"jobledger report failures --from 01:00 --to 02:00 -q mail",
 				"of what jobs of this queue failed in that hour"},
+			{"jobledger report failures --outcome released --from -1d",
+				"what was given back, and why: deploys, snoozes"},
 			{"jobledger report depth --from -1d -q mail --csv >depth.csv", "a day's queue depth for a spreadsheet"},
 			{"jobledger report backlog --from -1d --after 15m --json", "what took longer than a quarter of an hour"},
 		},
 		Exits:    []int{cli.ExitNothing},
-		Complete: map[string][]string{"": reportNames()},
+		Complete: map[string][]string{"": reportNames(), "outcome": query.Outcomes},
 		Run:      p.report,
 	})
 }
@@ -131,13 +136,17 @@ func (p *Verbs) report(c *cli.Context) error {
 // answer another question than the one asked.
 func reportFlags(c *cli.Context, r layout.Report) (asked layout.Asked, err error) {
 	for flag, knows := range map[string]bool{"queue": r.ByQueue, "worker": r.ByWorker,
-		"after": r.Name == "backlog", "every": r.Name == "depth", "limit": r.Name == "longest"} {
+		"after": r.Name == "backlog", "every": r.Name == "depth", "limit": r.Name == "longest",
+		"outcome": r.Name == "failures"} {
 		if c.IsSet(flag) && !knows {
 			return asked, cli.WithHint(cli.Usagef("report %s has no --%s", r.Name, flag), "%s",
 				cli.SeeHelp("report"))
 		}
 	}
 	asked = layout.Asked{Limit: c.Int("limit")}
+	if asked.Outcomes, err = query.ParseOutcomes(c.StringSlice("outcome")); err != nil {
+		return asked, err
+	}
 	asked.Later, _ = cli.DurationValue(c, "after")
 	asked.Every, _ = cli.DurationValue(c, "every")
 	if asked.Every%time.Second != 0 {

@@ -52,6 +52,9 @@ func (a *API) attemptsQuery(q *question, tx *ledger.Tx) (asked query.Attempts, e
 	if asked.Outcomes, err = query.ParseOutcomes(q.params["outcome"]); err != nil {
 		return asked, err
 	}
+	if q.params.Has("code") {
+		asked.Code = new(q.params.Get("code"))
+	}
 	if asked.Overlap, err = SwitchParam(q.params, "overlap"); err != nil {
 		return asked, err
 	}
