@@ -91,7 +91,7 @@ func late(t *testing.T, s *pureJob, c commands.Action) {
 		return
 	}
 	past := s.past(owner)
-	f, err := commands.DecideStale(s.job, past, owner)
+	f, err := commands.DecideStale(s.job, past, owner, s.now)
 	var refused *commands.RefusedError
 	switch {
 	case past.Refused && f.Body != nil:

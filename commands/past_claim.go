@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"time"
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -14,7 +15,8 @@ type pastClaim struct {
 	Ending  *event.Event // how that claim ended; nil while it has not
 	Latest  bool         // no later claim was made
 	Stopped bool         // the end of its command is recorded
-	Waits   bool         // the job was retried and waits for that, unchanged since
+	Until   time.Time    // of its last Survived, or what a retry since waits for; zero: there is none
+	Waits   bool         // the job was retried and waits for that end, or for a later time
 	Refused bool         // the same command with this token was refused and recorded before
 	Salt    []byte       // of the job's digests; nil once erased
 }
@@ -22,7 +24,7 @@ type pastClaim struct {
 // pastClaimKinds are those that readPastClaim needs: not the heartbeats, of which there may be many.
 var pastClaimKinds = []event.Kind{event.KindClaimed, event.KindSucceeded, event.KindFailed,
 	event.KindReleased, event.KindReclaimed, event.KindCancelled, event.KindRefused,
-	event.KindRetried, event.KindTakenOver, event.KindStopped}
+	event.KindRetried, event.KindRescheduled, event.KindTakenOver, event.KindStopped, event.KindSurvived}
 
 // readPastClaim reads what the events of j say about a token; command is what is asked with it now.
 func readPastClaim(ctx context.Context, tx *ledger.Tx, j projection.Job, token, command string) (c pastClaim,
@@ -48,8 +50,16 @@ func (c *pastClaim) Add(e event.Event, token, command string, j projection.Job) 
 		c.Given = &e
 	case kind == event.KindStopped && e.Token == token:
 		c.Stopped = true
-	case kind == event.KindRetried && e.Seq == j.Seq:
-		c.Waits = !e.Body.(*event.Retried).RunAt.IsZero()
+	case kind == event.KindSurvived && c.Given != nil && e.Attempt == c.Given.Attempt:
+		c.Until = e.Body.(*event.Survived).LeaseUntil
+	case kind == event.KindRetried:
+		if at := e.Body.(*event.Retried).RunAt; at.IsZero() {
+			c.Waits = false
+		} else {
+			c.Until, c.Waits = at, true
+		}
+	case kind == event.KindRescheduled:
+		c.Waits = c.Waits && !e.Body.(*event.Rescheduled).RunAt.Before(c.Until)
 	case kind == event.KindRefused && e.Token == token:
 		c.Refused = c.Refused || e.Body.(*event.Refused).Command == command
 	case kind.EndsClaim() && c.Given != nil && e.Attempt == c.Given.Attempt:

@@ -76,7 +76,7 @@ func (s *pureJob) wait(d time.Duration) *pureJob {
 func (s *pureJob) refuse(t testing.TB, cs ...commands.OwnerCommand) *pureJob {
 	t.Helper()
 	for _, c := range cs {
-		f, _ := commands.DecideStale(s.job, s.past(c), c)
+		f, _ := commands.DecideStale(s.job, s.past(c), c, s.now)
 		if f.Body == nil { // a heartbeat that crosses the end of its claim
 			continue
 		}

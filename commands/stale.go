@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"jobledger/commands/internal/journal"
 	"jobledger/ledger"
@@ -15,15 +16,19 @@ import (
 // A command that repeats the ending of its claim, with the same content, gives no error and no fact: it was
 // answered before, and the answer was lost. Everything else is a RefusedError, with the fact of the refusal
 // unless that is recorded already, or the command is a heartbeat that an orderly owner sends: see
-// endedInOrder. A fact without a body is none.
-func decideStale(j projection.Job, past pastClaim, c ownerCommand) (journal.Fact, error) {
+// endedInOrder and decideSurvived. A fact without a body is none.
+func decideStale(j projection.Job, past pastClaim, c ownerCommand, at time.Time) (journal.Fact, error) {
 	if past.Ending != nil && sameEnding(*past.Ending, past.Salt, c) {
 		return journal.Fact{}, checkOwner(c, j, past.Given.Worker)
 	}
 	token, _ := c.credentials()
 	refused := &RefusedError{Command: c.name(), Job: j.ID, Token: token}
 	refused.Why, refused.Err = whyRefused(past)
-	if _, ok := c.(Heartbeat); past.Refused || ok && endedInOrder(past) {
+	beat, ok := c.(Heartbeat)
+	switch {
+	case ok && refused.Err == ErrCancelled && beat.CannotEnd != "":
+		return decideSurvived(j, past, beat, at), refused
+	case past.Refused || ok && endedInOrder(past):
 		return journal.Fact{}, refused
 	}
 	body := &event.Refused{Command: c.name(), Why: refused.Why}
@@ -38,6 +43,25 @@ func decideStale(j projection.Job, past pastClaim, c ownerCommand) (journal.Fact
 		f.Worker, f.Attempt = past.Given.Worker, past.Given.Attempt
 	}
 	return f, refused
+}
+
+// longestSurvival bounds what one Survived holds: after the death of all who watch the command, what waits
+// for its end waits no longer.
+const longestSurvival = 10 * time.Minute
+
+// decideSurvived returns the fact that the command of a cancelled claim runs on: for a lease, and for longer
+// the longer it has done so, so that a night has few of them. There is none while the last one holds, once
+// the command has stopped, or where an operator has had the job run regardless.
+func decideSurvived(j projection.Job, past pastClaim, c Heartbeat, at time.Time) journal.Fact {
+	if past.Stopped || j.State != event.CancelledState && !(j.State == event.Queued && past.Waits) {
+		return journal.Fact{}
+	}
+	hold := max(c.Lease, min(at.Sub(past.Ending.At), longestSurvival))
+	if past.Until.Sub(at) >= hold*2/3 {
+		return journal.Fact{}
+	}
+	body := &event.Survived{CannotEnd: c.CannotEnd, LeaseUntil: addTruncated(at, hold)}
+	return journal.Fact{Job: j, Body: body, Worker: past.Given.Worker, Attempt: past.Given.Attempt}
 }
 
 // endedInOrder reports whether an owner that is no zombie may send a heartbeat for a claim that has ended: it
@@ -118,12 +142,21 @@ func applyStale(ctx context.Context, tx *ledger.Tx, actor string, j projection.J
 	if err != nil {
 		return err
 	}
-	f, answer := decideStale(j, past, c)
+	f, answer := decideStale(j, past, c, tx.Now())
 	if f.Body == nil {
 		return answer
 	}
 	f.Actor = actor
-	if _, err := journal.Record(ctx, tx, f); err != nil {
+	if j, err = journal.Record(ctx, tx, f); err != nil {
+		return err
+	}
+	body, ok := f.Body.(*event.Survived)
+	if !ok || !past.Waits || j.State != event.Queued || !j.RunAt.Before(body.LeaseUntil) {
+		return answer
+	}
+	wait := &event.Rescheduled{RunAt: body.LeaseUntil, Priority: j.Priority,
+		Reason: "its last command cannot be ended, and may run until then"}
+	if _, err := journal.Record(ctx, tx, journal.Fact{Actor: actor, Job: j, Body: wait}); err != nil {
 		return err
 	}
 	return answer

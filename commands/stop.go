@@ -57,7 +57,7 @@ func decideStop(j projection.Job, past pastClaim, c ReportStop, at time.Time) ([
 	stopped := &event.Stopped{ExitCode: c.ExitCode, Signal: c.Signal, Why: why}
 	facts := []journal.Fact{{Job: j, Body: stopped, Token: c.Token,
 		Worker: past.Given.Worker, Attempt: past.Given.Attempt}}
-	if past.Latest && past.Waits && j.State == event.Queued && j.RunAt.After(at) {
+	if past.Latest && past.Waits && j.State == event.Queued && j.RunAt.After(at) && j.RunAt.Equal(past.Until) {
 		body := &event.Rescheduled{RunAt: at, Priority: j.Priority, Reason: "its last command has ended"}
 		facts = append(facts, journal.Fact{Job: j, Body: body})
 	}

@@ -229,7 +229,7 @@ func TestTransitions(t *testing.T) {
 			if _, err := commands.Decide(s.job, c, s.now); err == nil || err.Error() != "token is not live" {
 				t.Fatalf("%s, %s: Decide says %v", st.name, a.name, err)
 			}
-			f, err := commands.DecideStale(s.job, s.past(c), c)
+			f, err := commands.DecideStale(s.job, s.past(c), c, s.now)
 			lines.add(a.name, lateResult(t, s, f, err))
 		}
 		out.WriteString(lines.String())
@@ -422,6 +422,8 @@ func lateAskings() []asking {
 	}
 	return []asking{
 		always("heartbeat", beat(live)),
+		always("heartbeat, cannot be ended", commands.Heartbeat{Token: live, Lease: time.Minute,
+			CannotEnd: "pid 7 (sudo) belongs to root"}),
 		always("take over", takeOver("w1", "boot-next")),
 		always("succeed", commands.Succeed{Token: live}),
 		always("succeed, result ok", commands.Succeed{Token: live, Result: []byte("ok"), ExitCode: ref(0)}),
@@ -447,8 +449,14 @@ func lateResult(t *testing.T, s *pureJob, f commands.Fact, err error) string {
 	}
 	recorded := "not recorded"
 	if f.Body != nil {
-		if recorded = "recorded"; f.Body.(*event.Refused).OfferedSHA256 != "" {
-			recorded = "recorded with its digest"
+		recorded = "recorded"
+		switch body := f.Body.(type) {
+		case *event.Refused:
+			if body.OfferedSHA256 != "" {
+				recorded = "recorded with its digest"
+			}
+		case *event.Survived:
+			recorded = "recorded as survived"
 		}
 		if err := s.record(f); err != nil {
 			t.Errorf("refused does not fold: %v", err)

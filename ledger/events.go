@@ -241,6 +241,7 @@ func (tx *Tx) scan(ctx context.Context, rows *Rows, known claims) (event.Event, 
 		e.Token = c.token
 	case event.KindRefused, event.KindStopped:
 		e.Token = r.ULID
+	case event.KindSurvived: // of the last claim; its token is not said
 	default:
 		if e.Attempt != 0 && e.Attempt == c.attempt {
 			e.Token = c.token

@@ -112,7 +112,7 @@ func Evolve(j Job, e event.Event) (Job, error) {
 		j.RunAt, j.Priority = b.RunAt, b.Priority
 	case *event.TakenOver:
 		j.State, j.Worker, j.HeartbeatAt, j.LeaseUntil = event.Running, e.Worker, e.At, b.LeaseUntil
-	case *event.Stopped:
+	case *event.Stopped, *event.Survived:
 		// a fact about a command whose claim was over; the job is as it was
 	case *event.Refused:
 		// a fact about another attempt; the job does not change
@@ -134,8 +134,8 @@ func mayFollow(j Job, e event.Event) error {
 		if kind == event.KindErased && !j.State.Final() {
 			return fmt.Errorf("%w: erased while %s", ErrIllegal, j.State)
 		}
-		if kind == event.KindStopped && (e.Attempt > j.Attempt || e.Attempt == j.Attempt && j.State.Held()) {
-			return fmt.Errorf("%w: stopped of attempt %d, which has not ended", ErrIllegal, e.Attempt)
+		if kind.AfterClaim() && (e.Attempt > j.Attempt || e.Attempt == j.Attempt && j.State.Held()) {
+			return fmt.Errorf("%w: %s of attempt %d, which has not ended", ErrIllegal, kind, e.Attempt)
 		}
 		return nil
 	}

@@ -21,6 +21,7 @@ func Statements() map[string]string {
 		"result":      resultOf,
 		"lost claims": lostClaimsInOrder,
 		"lost claim":  lostClaimOfJob,
+		"surviving":   survivingClaims,
 	}
 	updates.Range(func(key, list any) bool {
 		one, many := ledgertest.SQLiteStatements(list.(*ledger.BulkStmt))

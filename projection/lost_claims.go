@@ -23,17 +23,23 @@ type LostClaim struct {
 	HeartbeatAt time.Time // its last sign of life, at least ClaimedAt
 	EndedAt     time.Time
 	Ending      event.Kind // KindCancelled or KindReclaimed
-	Until       time.Time  // the end of the lease
+	Until       time.Time  // the end of the lease, or what the last Survived says
+	CannotEnd   string     // which process of it may not be signalled, and why; "": none is known of
 }
 
 // lostClaims reads the claims that ended in this way from one moment to another. The event before the end is
 // the claim's last sign of life, with the end of its lease, which is implicit where it is one minute. The
 // lease of a reclaimed claim has ended, unless the clock was set back: its own event says so, so that nothing
-// is looked up for the many reclaims of a bad day.
+// is looked up for the many reclaims of a bad day. After the end, survived extends it.
 var lostClaims = event.SQL(`SELECT e.job, q.ulid, q.data ->> 'queue', e.attempt, e.worker, e.at, e.kind, h.at,
     CAST(h.data ->> 'lease_until' AS BIGINT),
-    (SELECT max(c.at) FROM events c WHERE c.job = e.job AND c.seq < e.seq AND c.kind = {claimed})
+    (SELECT max(c.at) FROM events c WHERE c.job = e.job AND c.seq < e.seq AND c.kind = {claimed}),
+    v.at, CAST(v.data ->> 'lease_until' AS BIGINT),
+    coalesce(v.data ->> 'cannot_end', h.data ->> 'cannot_end', '')
 FROM events e JOIN events q ON q.pos = e.job JOIN events h ON h.job = e.job AND h.seq = e.seq - 1
+LEFT JOIN events v ON v.pos =
+    (SELECT max(s.pos) FROM events s
+     WHERE s.job = e.job AND s.seq IS NULL AND s.kind = {survived} AND s.attempt = e.attempt AND s.pos <= ?)
 WHERE e.kind IN ({reclaimed}, {cancelled}) AND e.attempt IS NOT NULL AND e.at >= ? AND e.at <= ?
     AND e.pos <= ? AND (e.kind = {cancelled} OR CAST(e.data ->> 'lease_until' AS BIGINT) > ?)
     AND NOT EXISTS (SELECT 1 FROM events s
@@ -43,6 +49,10 @@ WHERE e.kind IN ({reclaimed}, {cancelled}) AND e.attempt IS NOT NULL AND e.at >=
 var (
 	lostClaimsInOrder = lostClaims + ` ORDER BY e.at, e.pos`
 	lostClaimOfJob    = lostClaims + ` AND e.job = ? AND e.attempt = ?`
+
+	// Those that ended before the longest lease, and of which a process said since that they run on.
+	survivingClaims = lostClaims + event.SQL(` AND e.job IN (SELECT s.job FROM events s
+    WHERE s.kind = {survived} AND s.kind > {rareAfter} AND s.at >= ? AND s.pos <= ?) ORDER BY e.at, e.pos`)
 )
 
 const maxLease = 24 * time.Hour
@@ -54,7 +64,14 @@ func LostClaims(ctx context.Context, tx *ledger.Tx, m Moment) ([]LostClaim, erro
 	if m.next != 0 {
 		last = m.next
 	}
-	return scanLostClaims(ctx, tx, m.At, lostClaimsInOrder, since, last, m.Pos, event.Micros(m.At), m.Pos)
+	old, err := scanLostClaims(ctx, tx, m.At, survivingClaims, m.Pos, 0, since-1, m.Pos, event.Micros(m.At),
+		m.Pos, since, m.Pos)
+	if err != nil {
+		return nil, err
+	}
+	found, err := scanLostClaims(ctx, tx, m.At, lostClaimsInOrder, m.Pos, since, last, m.Pos, event.Micros(m.At),
+		m.Pos)
+	return append(old, found...), err
 }
 
 // LastLostClaim returns the last claim of job j, if it is lost and its command may still run at now.
@@ -67,8 +84,8 @@ func LastLostClaim(ctx context.Context, tx *ledger.Tx, j Job, now time.Time) (
 func LastLostClaimAsOf(ctx context.Context, tx *ledger.Tx, j Job, m Moment) (
 	claim LostClaim, ok bool, err error) {
 	const end = int64(math.MaxInt64)
-	found, err := scanLostClaims(ctx, tx, m.At, lostClaimOfJob, 0, end, m.Pos, event.Micros(m.At), m.Pos, j.N,
-		j.Attempt)
+	found, err := scanLostClaims(ctx, tx, m.At, lostClaimOfJob, m.Pos, 0, end, m.Pos, event.Micros(m.At), m.Pos,
+		j.N, j.Attempt)
 	if err != nil || len(found) == 0 {
 		return claim, false, err
 	}
@@ -85,15 +102,16 @@ func scanLostClaims(ctx context.Context, tx *ledger.Tx, now time.Time, query str
 	for rows.Next() {
 		var c LostClaim
 		var worker, ended, kind, beat, claimed int64
-		var until sql.NullInt64
+		var until, survived, holds sql.NullInt64
 		err := rows.Scan(&c.N, &c.Job, &c.Queue, &c.Attempt, &worker, &ended, &kind, &beat, &until,
-			&claimed)
+			&claimed, &survived, &holds, &c.CannotEnd)
 		if err != nil {
 			return nil, err
 		}
 		if !until.Valid {
 			until.Int64 = beat + time.Minute.Microseconds()
 		}
+		until.Int64, beat = max(until.Int64, holds.Int64), max(beat, survived.Int64)
 		c.EndedAt, c.Ending, c.Until = event.FromMicros(ended), event.Kind(kind), event.FromMicros(until.Int64)
 		c.ClaimedAt, c.HeartbeatAt = event.FromMicros(claimed), event.FromMicros(beat)
 		if !c.Until.After(now) {

@@ -120,7 +120,9 @@ func (s rooted) kinds(job string) string {
 	for line := range strings.Lines(s.says("history", job, "--json")) {
 		_, rest, _ := strings.Cut(line, `"kind":"`)
 		kind, _, _ := strings.Cut(rest, `"`)
-		if kind != "heartbeat" && kind != "refused" {
+		switch kind {
+		case "heartbeat", "refused", "survived", "rescheduled":
+		default:
 			kinds = append(kinds, kind)
 		}
 	}
@@ -180,11 +182,7 @@ func TestRootCommandIsNeverTwice(t *testing.T) {
 				p.wantSaid("no more jobs are claimed")
 			}
 			for _, p := range []*running{w, other} {
-				select {
-				case <-p.exited: // it held nothing
-				default:
-					p.signal(syscall.SIGTERM)
-				}
+				_ = p.Process.Signal(syscall.SIGTERM) // one of them has gone: it held nothing
 			}
 			third := s.work("--lease", "3s")
 			s.eventually("it is said", func() bool {
@@ -217,20 +215,55 @@ func TestRootCommandIsNeverTwice(t *testing.T) {
 			}
 		},
 		"a cancel": func(s rooted) {
-			job := s.says("enqueue", "-q", "mail", "x")
-			w := s.work("--lease", "30s")
-			s.oneRoot()
+			job := s.says("enqueue", "-q", "mail", "--key", "k", "--unique-while", "unfinished", "x")
+			child := s.says("enqueue", "-q", "other", "--after", job+":finished", "y")
+			w := s.work("--lease", "3s", "-j", "2")
+			why := fmt.Sprintf("pid %d (as-root) belongs to root", s.oneRoot())
+			other := s.start(s.command("work", "-q", "other", "--", "true"))
 			s.says("cancel", job)
 			w.wantSaid("cannot be ended job=" + job)
+			s.stays(wait)
+			for _, words := range [][]string{{"show", job}, {"show", job, "--json"}, {"why", job}, {"workers"},
+				{"workers", "--json"}, {"history", job}, {"status", "--json"}} {
+				if said := s.says(words...); !strings.Contains(said, why) {
+					s.Errorf("%s does not say %q: %s", strings.Join(words, " "), why, said)
+				}
+			}
+			again := s.outcomeOf(s.command("enqueue", "-q", "mail", "--key", "k", "--unique-while", "unfinished", "z"))
+			if again.code != 6 {
+				s.Errorf("enqueue with the key of the command that lives: %d %s", again.code, again.stderr)
+			}
 			s.says("retry", job)
 			s.stays(wait)
-			if kinds := s.kinds(job); strings.Contains(kinds, "stopped") {
+			if kinds := s.kinds(job) + s.kinds(child); strings.Contains(kinds, "stopped") || strings.Contains(
+				s.kinds(child), "claimed") {
 				s.Error(kinds)
 			}
 			s.ok(os.Remove(s.path("hold")))
-			s.eventuallyKinds(job, "enqueued claimed cancelled retried stopped rescheduled claimed failed")
-			w.signal(syscall.SIGTERM)
-			w.wantExit(0)
+			s.eventuallyKinds(job, "enqueued claimed cancelled retried stopped claimed failed")
+			s.eventuallyKinds(child, "enqueued unblocked claimed succeeded")
+			for _, p := range []*running{w, other} {
+				p.signal(syscall.SIGTERM)
+				p.wantExit(0)
+			}
+		},
+		"a cancel, and kill -9 of the worker": func(s rooted) {
+			job := s.says("enqueue", "-q", "mail", "x")
+			w := s.work("--lease", "3s")
+			s.oneRoot()
+			s.says("cancel", job)
+			w.wantSaid("cannot be ended job=" + job)
+			w.signal(syscall.SIGKILL)
+			s.says("retry", job)
+			other := s.work("--lease", "3s")
+			s.stays(wait)
+			if said := s.says("show", job); !strings.Contains(said, "belongs to root") {
+				s.Error(said)
+			}
+			s.ok(os.Remove(s.path("hold")))
+			s.eventuallyKinds(job, "enqueued claimed cancelled retried claimed failed")
+			other.signal(syscall.SIGTERM)
+			other.wantExit(0)
 		},
 		"nothing is left that watches it": func(s rooted) {
 			job := s.says("enqueue", "-q", "mail", "--max-runtime", "1s", "--max-attempts", "1", "x")

@@ -108,6 +108,8 @@ func missingField(l *event.Line) string {
 		return required("token", l.Token, "command", b.Command)
 	case *event.Stopped:
 		return required("worker", l.Worker.Name, "token", l.Token, "why", b.Why)
+	case *event.Survived:
+		return required("worker", l.Worker.Name, "cannot_end", b.CannotEnd, "lease_until", b.LeaseUntil)
 	case *event.TakenOver:
 		return required("worker", l.Worker.Name, "boot", l.Worker.Boot, "lease_until", b.LeaseUntil)
 	case *event.QueuePaused:

@@ -204,7 +204,6 @@ func (c *Command) await(t *task, process *child.Process) child.End {
 			case errors.Is(cause, ErrStopping):
 				process.Stop()
 			case errors.Is(cause, commands.ErrCancelled):
-				process.LeaseIsOver()
 				process.Stop()
 				kill = time.After(cmp.Or(c.KillAfter, defaultKillAfter) + stopBackstop)
 			default:

@@ -85,7 +85,7 @@ func (t *task) sent(beat commands.Heartbeat, asked time.Time) {
 func (t *task) reports() (from time.Time, some bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.stuck != t.stuckSent && !t.over {
+	if t.stuck != t.stuckSent && (!t.over || t.cancelled && t.stuck != "") {
 		return time.Time{}, true
 	}
 	return t.reportAt, t.progress != nil && !t.over

@@ -168,7 +168,7 @@ func (l *loop) lost(t *task, after projection.Job, message, key string, cause er
 }
 
 // beatRecorded takes in what the ledger answered to a heartbeat. A refused one means that the claim is over:
-// the task must stop at once, and sends no more heartbeats.
+// the task must stop at once, and sends no more heartbeats, except that its command survives a cancel.
 func (l *loop) beatRecorded(t *task, c commands.Command, r commands.Result, asked time.Time) {
 	if r.Err == nil {
 		beat, _ := c.(commands.Heartbeat)
@@ -182,4 +182,7 @@ func (l *loop) beatRecorded(t *task, c commands.Command, r commands.Result, aske
 	}
 	t.cancel(cause)
 	t.nextBeat, t.over, t.firstBeat = asked.Add(commands.MaxLease), true, time.Time{}
+	if beat, ok := c.(commands.Heartbeat); ok && errors.Is(r.Err, commands.ErrCancelled) {
+		t.survives(beat, asked)
+	}
 }

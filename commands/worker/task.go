@@ -41,6 +41,7 @@ type task struct {
 	nextBeat  time.Time // when the next heartbeat is due
 	firstBeat time.Time // when one is due before that because the command has begun; zero: not
 	over      bool      // a heartbeat was refused
+	cancelled bool      // because the job was cancelled
 	refused   error     // why its end was; nil: it was not
 }
 
@@ -90,6 +91,22 @@ func (t *task) renewed(job projection.Job, asked time.Time) {
 // firstBeatDelay is how long after its claim a job is reported as running. A group that is written anyway
 // takes the report along from half of it on, so that short commands have no heartbeat.
 const firstBeatDelay = 200 * time.Millisecond
+
+// survives takes in that the job was cancelled, which a heartbeat has found at the time asked. One that says
+// that the command cannot be ended is sent again, as long as that is so.
+func (t *task) survives(beat commands.Heartbeat, asked time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.cancelled, t.stuckSent = true, beat.CannotEnd
+	if beat.CannotEnd == "" {
+		return
+	}
+	t.nextBeat = asked.Add(t.requested / 3)
+	t.lease = child.Deadlines{Term: asked.Add(t.requested * 2 / 3), Kill: asked.Add(t.requested)}
+	if t.extended != nil {
+		t.extended(t.lease)
+	}
+}
 
 // beatAt returns when to send a heartbeat.
 func (t *task) beatAt() time.Time {

@@ -248,6 +248,14 @@ type Stopped struct {
 	Why      string // WhyCancelled or WhyReclaimed
 }
 
+// Survived: the command of the last claim, which was cancelled, could not be ended, and runs on. The envelope
+// names that claim. What waits for the end of the command waits until it is recorded as Stopped, or until
+// LeaseUntil. The job does not change.
+type Survived struct {
+	CannotEnd  string // which process may not be signalled, and why
+	LeaseUntil time.Time
+}
+
 // TakenOver: another process of the same worker holds the claim from now on, with the same token. The
 // process (boot, host, pid, version) is in the envelope's Worker.
 type TakenOver struct{ LeaseUntil time.Time }
@@ -317,6 +325,9 @@ func (*Sealing) Kind() Kind { return KindSealing }
 
 // Kind returns KindUnblocked.
 func (*Unblocked) Kind() Kind { return KindUnblocked }
+
+// Kind returns KindSurvived.
+func (*Survived) Kind() Kind { return KindSurvived }
 
 // Kind returns KindStopped.
 func (*Stopped) Kind() Kind { return KindStopped }

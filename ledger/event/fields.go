@@ -196,4 +196,9 @@ func (b *Stopped) fields(f *fields) {
 	f.text("why", &b.Why)
 }
 
+func (b *Survived) fields(f *fields) {
+	f.text("cannot_end", &b.CannotEnd)
+	f.time("lease_until", &b.LeaseUntil)
+}
+
 func (b *TakenOver) fields(f *fields) { f.time("lease_until", &b.LeaseUntil) }

@@ -48,6 +48,7 @@ const (
 	KindReplaced
 	KindRemoved
 	KindArchivePolicy
+	KindSurvived
 )
 
 // facts are what is true of every event of a kind. No other list of kinds says so: code asks for a fact, and
@@ -68,6 +69,7 @@ const (
 	runsAtOnce                     // without a run_at in data, its job is to run at the event's at
 	payload                        // a payload may be stored next to it
 	result                         // a result may be
+	afterClaim                     // the claim that it concerns was over
 
 	moves = ofJob | hasSeq
 )
@@ -107,12 +109,13 @@ var kinds = [...]struct {
 	KindScheduleRemoved: {"schedule_removed", body[ScheduleRemoved], operator},
 	KindScheduleSkipped: {"schedule_skipped", body[ScheduleSkipped], 0},
 	KindUnblocked:       {"unblocked", body[Unblocked], moves},
-	KindStopped:         {"stopped", body[Stopped], ofJob | ofClaim | signOfLife | token},
+	KindStopped:         {"stopped", body[Stopped], ofJob | ofClaim | signOfLife | token | afterClaim},
 	KindTakenOver:       {"taken_over", body[TakenOver], moves | ofClaim | keepsClaim | signOfLife | process},
 	KindQueueDefaults:   {"queue_defaults", body[QueueDefaults], operator},
 	KindReplaced:        {"replaced", body[Replaced], moves | payload},
 	KindRemoved:         {"removed", body[Removed], 0},
 	KindArchivePolicy:   {"archive_policy", body[ArchivePolicy], 0},
+	KindSurvived:        {"survived", body[Survived], ofJob | ofClaim | signOfLife | afterClaim},
 }
 
 func body[T any, B interface {
@@ -198,6 +201,9 @@ func (k Kind) OfAllJobs() bool { return !k.is(ofJob | process) }
 
 // HasBody reports whether a payload or a result may be stored next to an event of this kind.
 func (k Kind) HasBody() bool { return k.is(payload | result) }
+
+// AfterClaim reports whether events of this kind concern a command whose claim was over.
+func (k Kind) AfterClaim() bool { return k.is(afterClaim) }
 
 // State is the state of a job. Its number is stored, so the numbers never change (I9).
 type State int

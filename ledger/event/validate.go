@@ -154,6 +154,9 @@ func (e *Event) content() error {
 		}
 	case *Stopped:
 		s.oneOf("why", b.Why, WhyCancelled, WhyReclaimed)
+	case *Survived:
+		s.given("cannot_end", b.CannotEnd)
+		s.time("lease_until", b.LeaseUntil)
 	case *TakenOver:
 		s.time("lease_until", b.LeaseUntil)
 	case *Erased:

@@ -76,6 +76,7 @@ func sampleBodies() []event.Body {
 			Left: []event.Left{{Queue: "mail", Succeeded: 120, Failed: 60, Cancelled: 11}, {Queue: "näß", Failed: 9}}},
 		&event.ArchivePolicy{OlderThan: 90 * 24 * time.Hour, KeepFailed: 365 * 24 * time.Hour, RemoveLogs: true,
 			Reason: "the disk", KeepBodies: true},
+		&event.Survived{CannotEnd: "pid 4711 (sudo) belongs to root", LeaseUntil: at},
 	}
 }
 

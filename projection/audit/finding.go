@@ -81,8 +81,8 @@ var Checks = [...]Check{
 		"start", false},
 	{FindTime, "an end of a lease, or a future time, that the rules do not allow", false},
 	{FindCount, "a wrong count of what was erased, rebuilt, imported or restored", false},
-	{FindStopped, "a `stopped` of a claim that was not lost, of another owner, for another reason, or " +
-		"recorded twice", false},
+	{FindStopped, "a `stopped` or `survived` of a claim that was not lost, of another owner, for another " +
+		"reason, or after its `stopped`", false},
 	{FindKeyframe, "a keyframe is not what the events up to it add up to", false},
 	{FindLimit, "a row of `limits` differs from its events", false},
 	{FindOverLimit, "a claim above the limit or the rate in force, or one that is wrong about whether " +

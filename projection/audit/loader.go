@@ -141,7 +141,7 @@ func (l *Loader) identify(ctx context.Context, before *projection.Job, e *event.
 		return fmt.Errorf("%w: %s names the worker %q but no attempt", projection.ErrIllegal, e.Kind(), name)
 	case e.Attempt == 0:
 		return nil
-	case e.Kind() != event.KindRefused && e.Kind() != event.KindStopped:
+	case e.Kind() != event.KindRefused && !e.Kind().AfterClaim():
 		if name == before.Worker.Name && e.Attempt == before.Attempt {
 			e.Worker = before.Worker
 		}
@@ -151,7 +151,7 @@ func (l *Loader) identify(ctx context.Context, before *projection.Job, e *event.
 		e.Worker = before.Worker
 		return nil
 	}
-	claim, err := claimOf(ctx, l.tx, e.N, l.tx.Next()-1, e.Token)
+	claim, err := lastClaim(ctx, l.tx, e.N, l.tx.Next()-1, claimIn(e))
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,10 @@ func (v *verifier) rules(ctx context.Context, j *projection.Job, e *event.Event)
 	case *event.TakenOver:
 		v.lease(e, b.LeaseUntil, j.EndBy)
 	case *event.Stopped:
-		return v.stopped(ctx, e, b)
+		return v.afterClaim(ctx, e, b.Why)
+	case *event.Survived:
+		v.lease(e, b.LeaseUntil, time.Time{})
+		return v.afterClaim(ctx, e, event.WhyCancelled)
 	case *event.Erased:
 		if j.Erased {
 			v.at(e, FindIllegal, "erased once more")
@@ -230,7 +233,7 @@ func (v *verifier) refused(ctx context.Context, j *projection.Job, e *event.Even
 		v.at(e, FindRefused, "a result of size %d was offered, with the digest %q", b.OfferedBytes,
 			b.OfferedSHA256)
 	}
-	claim, err := claimOf(ctx, v.tx, e.N, e.Pos-1, e.Token)
+	claim, err := lastClaim(ctx, v.tx, e.N, e.Pos-1, claimIn(e))
 	if err != nil {
 		return err
 	}
@@ -250,25 +253,32 @@ func (v *verifier) refused(ctx context.Context, j *projection.Job, e *event.Even
 	return nil
 }
 
-// claimOf returns the last event up to pos that says who holds the claim of job n with this token: claimed,
-// or taken_over; the zero Event if there is none.
-func claimOf(ctx context.Context, tx *ledger.Tx, n, pos int64, token string) (claim event.Event, err error) {
+// claimIn reports of an event whether it is that of the claim which e names, by its token. A survived is of
+// the last claim, and has no token.
+func claimIn(e *event.Event) func(event.Event) bool {
+	return func(claim event.Event) bool { return claim.Token == e.Token || e.Kind() == event.KindSurvived }
+}
+
+// lastClaim returns the last event up to pos that says who holds a claim of job n for which is reports true:
+// claimed, or taken_over; the zero Event if there is none.
+func lastClaim(ctx context.Context, tx *ledger.Tx, n, pos int64, is func(event.Event) bool) (
+	claim event.Event, err error) {
 	f := ledger.Filter{Job: n, Kinds: []event.Kind{event.KindClaimed, event.KindTakenOver}, Until: pos}
 	for past, err := range tx.Events(ctx, f) {
 		if err != nil {
 			return claim, err
 		}
-		if past.Token == token {
+		if is(past) {
 			claim = past
 		}
 	}
 	return claim, nil
 }
 
-// stopped checks that the claim whose command ended was lost, for the reason that is given, and that this is
-// recorded once.
-func (v *verifier) stopped(ctx context.Context, e *event.Event, b *event.Stopped) error {
-	claim, err := claimOf(ctx, v.tx, e.N, e.Pos-1, e.Token)
+// afterClaim checks that the claim whose command ended, or survived it, was lost, for the reason that is
+// given, and that its command had not stopped before.
+func (v *verifier) afterClaim(ctx context.Context, e *event.Event, why string) error {
+	claim, err := lastClaim(ctx, v.tx, e.N, e.Pos-1, claimIn(e))
 	if err != nil {
 		return err
 	}
@@ -289,8 +299,8 @@ func (v *verifier) stopped(ctx context.Context, e *event.Event, b *event.Stopped
 			lost = past.Kind().String()
 		}
 	}
-	if lost != b.Why {
-		v.at(e, FindStopped, "its claim was %s, and its end is said to be %q", orNot(lost), b.Why)
+	if lost != why {
+		v.at(e, FindStopped, "its claim was %s, and its end is said to be %q", orNot(lost), why)
 	}
 	return nil
 }

@@ -39,9 +39,14 @@ func Begin(tx *ledger.Tx, j projection.Job, at time.Time) error {
 			return err
 		}
 	}
+	return Extend(tx, j.N, j.Attempt, j.LeaseUntil)
+}
+
+// Extend notes that the command of a claim that was cancelled may run until then.
+func Extend(tx *ledger.Tx, job int64, attempt int, until time.Time) error {
 	_, err := tx.Exec(`INSERT INTO ends (job, attempt, until) VALUES (?, ?, ?)
 ON CONFLICT (job) DO UPDATE SET attempt = excluded.attempt, until = excluded.until`,
-		j.N, int64(j.Attempt), event.Micros(j.LeaseUntil))
+		job, int64(attempt), event.Micros(until))
 	return err
 }
 
@@ -147,9 +152,14 @@ func DelaysOf(ctx context.Context, tx *ledger.Tx, child int64, now time.Time) ([
 	return scanDelays(ctx, tx, delaysOf, child, event.Micros(now))
 }
 
+// DelaysBy returns the delays by a job, over or not.
+func DelaysBy(ctx context.Context, tx *ledger.Tx, parent int64) ([]Delay, error) {
+	return scanDelays(ctx, tx, delaysBy, parent)
+}
+
 // Lift removes the delays by a job whose command has ended, and returns them.
 func Lift(ctx context.Context, tx *ledger.Tx, parent int64) ([]Delay, error) {
-	found, err := scanDelays(ctx, tx, delaysBy, parent)
+	found, err := DelaysBy(ctx, tx, parent)
 	if err == nil && len(found) > 0 {
 		_, err = tx.Exec(`DELETE FROM delayed WHERE parent = ?`, parent)
 	}

@@ -59,7 +59,7 @@ func delayQueued(ctx context.Context, tx *ledger.Tx, actor string, j projection.
 		return j, err
 	}
 	return Record(ctx, tx, Fact{Actor: actor, Job: j, Body: &event.Rescheduled{RunAt: ends.Latest(list),
-		Priority: j.Priority, Reason: fmt.Sprintf("the command of job %s may run until then", id)}})
+		Priority: j.Priority, Reason: mayRun(id)}})
 }
 
 // AwaitNoMore has nothing wait any more for the command of the last claim of j, as an operator wishes.
@@ -70,17 +70,65 @@ func AwaitNoMore(ctx context.Context, tx *ledger.Tx, actor string, j projection.
 	return liftDelays(ctx, tx, actor, j)
 }
 
+// extend has everything that waits for the command of the last claim of j, which lives on, wait for longer.
+func extend(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job) error {
+	lost, ok, err := projection.LastLostClaim(ctx, tx, j, tx.Now())
+	if err != nil || !ok {
+		return err
+	}
+	until := lost.Until
+	if err := ends.Extend(tx, j.N, j.Attempt, until); err != nil {
+		return err
+	}
+	delays, err := ends.DelaysBy(ctx, tx, j.N)
+	if err != nil || len(delays) == 0 {
+		return err
+	}
+	children, err := childrenOf(ctx, tx, delays)
+	if err != nil {
+		return err
+	}
+	for _, d := range delays {
+		others, err := ends.DelaysOf(ctx, tx, d.Child, tx.Now())
+		if err != nil {
+			return err
+		}
+		before := ends.Latest(append(others, d))
+		d.Until = until
+		if err := d.Add(tx); err != nil {
+			return err
+		}
+		child, ok := children[d.Child]
+		if !ok || child.State != event.Queued || !child.RunAt.Equal(before) || !until.After(before) {
+			continue // it still waits for others, or an operator has said when it is to run
+		}
+		if _, err := Record(ctx, tx, Fact{Actor: actor, Job: child, Body: &event.Rescheduled{RunAt: until,
+			Priority: child.Priority, Reason: mayRun(j.ID)}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func mayRun(id event.JobID) string {
+	return fmt.Sprintf("the command of job %s may run until then", id)
+}
+
+func childrenOf(ctx context.Context, tx *ledger.Tx, delays []ends.Delay) (map[int64]projection.Job, error) {
+	ns := make([]int64, len(delays))
+	for i, d := range delays {
+		ns[i] = d.Child
+	}
+	return projection.GetMany(ctx, tx, ns)
+}
+
 // liftDelays has the jobs run that waited only for the command of j, which has ended.
 func liftDelays(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job) error {
 	lifted, err := ends.Lift(ctx, tx, j.N)
 	if err != nil || len(lifted) == 0 {
 		return err
 	}
-	ns := make([]int64, len(lifted))
-	for i, d := range lifted {
-		ns[i] = d.Child
-	}
-	children, err := projection.GetMany(ctx, tx, ns)
+	children, err := childrenOf(ctx, tx, lifted)
 	if err != nil {
 		return err
 	}

@@ -96,6 +96,8 @@ func endings(ctx context.Context, tx *ledger.Tx, f Fact, e event.Event, after pr
 		}
 		tx.Announce() // a slot of its queue may be free
 		return after, liftDelays(ctx, tx, f.Actor, after)
+	case *event.Survived:
+		return after, extend(ctx, tx, f.Actor, after)
 	case *event.Unblocked:
 		if !b.Blocked {
 			return delayQueued(ctx, tx, f.Actor, after)
@@ -120,7 +122,7 @@ func (f Fact) Envelope(pos int64, at time.Time) (e event.Event, after projection
 		return e, j, nil
 	}
 	switch e.Kind() {
-	case event.KindRefused, event.KindStopped:
+	case event.KindRefused, event.KindStopped, event.KindSurvived:
 		e.Worker, e.Token, e.Attempt = f.Worker, f.Token, f.Attempt
 	case event.KindErased:
 	case event.KindEnqueued:

@@ -84,9 +84,9 @@ func (k *keeper) reaped(pid int, status syscall.WaitStatus) {
 	}
 	k.pid = 0
 	switch code := status.ExitStatus(); code {
-	case 0:
+	case 0, 5: // kept; 5: the job was cancelled, and others wait for the end of the command
 		k.tries = false
-	case 4, 5, 6, 7: // the claim is not live any more
+	case 4, 6, 7: // the claim is not live any more
 		k.gone = true
 	default:
 		k.tries = true

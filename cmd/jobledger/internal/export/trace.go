@@ -229,6 +229,9 @@ func (t *tracer) mark(e event.Event) {
 	case *event.Stopped:
 		mark.Args["why"], mark.Args["attempt"] = b.Why, e.Attempt
 		t.onLane(&mark, e.Worker)
+	case *event.Survived:
+		mark.Args["cannot_end"], mark.Args["attempt"] = b.CannotEnd, e.Attempt
+		t.onLane(&mark, e.Worker)
 	case *event.TakenOver:
 		mark.Args["attempt"], mark.Args["process"] = e.Attempt, render.Process(e.Worker)
 		if at, ok := t.places[e.N]; ok {

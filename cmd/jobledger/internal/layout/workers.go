@@ -51,6 +51,9 @@ func Workers(workers []status.Worker, now time.Time) *render.Table {
 			}
 			what := fmt.Sprintf("%s %s, may run until %s", c.Ending, render.AgeOrOn(c.EndedAt, now),
 				render.Time(c.Until.In(now.Location())))
+			if c.CannotEnd != "" {
+				what += ", cannot be ended: " + c.CannotEnd
+			}
 			t.Add(append(append(first, fmt.Sprintf("(%s)", c.Job), since(c.ClaimedAt), since(c.HeartbeatAt), what),
 				rest...)...)
 			first, rest = blanks(4), blanks(4)

@@ -155,12 +155,22 @@ func (l *Ledger) lostClaims(m Moment) map[string][]any {
 		stopped := slices.ContainsFunc(l.Events, func(s *Event) bool {
 			return s.Kind == "stopped" && s.claim == c && s.Pos <= m.Pos
 		})
-		if stopped || !c.lease.After(m.At) {
+		until, why := c.lease, ""
+		for _, s := range l.Events {
+			if s.Kind == "survived" && s.claim == c && s.Pos <= m.Pos {
+				until, why = s.time("lease_until"), s.text("cannot_end")
+			}
+		}
+		if stopped || !until.After(m.At) {
 			continue
 		}
-		lost[c.queue] = append(lost[c.queue], Row{"job": c.job, "id": c.job, "attempt": float64(c.attempt),
+		row := Row{"job": c.job, "id": c.job, "attempt": float64(c.attempt),
 			"worker": c.owner.Name, "host": some(c.owner.Host), "pid": c.owner.PID, "claimed_at": stamp(c.from),
-			"lost_at": stamp(e.At), "ending": e.Kind, "may_run_until": stamp(c.lease)})
+			"lost_at": stamp(e.At), "ending": e.Kind, "may_run_until": stamp(until)}
+		if why != "" {
+			row["cannot_end"] = why
+		}
+		lost[c.queue] = append(lost[c.queue], row)
 	}
 	return lost
 }

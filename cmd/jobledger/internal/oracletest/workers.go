@@ -12,7 +12,7 @@ const silentAfter = 45 * time.Second
 
 // signs are the kinds that only a living process causes.
 var signs = []string{"claimed", "heartbeat", "succeeded", "failed", "released", "refused", "worker_started",
-	"worker_stopped", "stopped", "taken_over"}
+	"worker_stopped", "stopped", "survived", "taken_over"}
 
 // acting is the process that caused the event; ok is false where it was none, or that is not known.
 func (l *Ledger) acting(e *Event) (p Process, ok bool) {

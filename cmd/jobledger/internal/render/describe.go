@@ -39,6 +39,8 @@ func Describe(e event.Event, zone *time.Location) string {
 		d.unblocked(b)
 	case *event.Stopped:
 		d.stopped(b)
+	case *event.Survived:
+		d.survived(b)
 	case *event.Replaced:
 		d.add("payload of %s by %s", Count(b.PayloadBytes, "byte"), e.Actor)
 	case *event.TakenOver:
@@ -86,7 +88,7 @@ func Describe(e event.Event, zone *time.Location) string {
 
 // saidByOwner reports whether events of this kind are recorded by the owner of a claim.
 func saidByOwner(k event.Kind) bool {
-	return k <= event.KindReleased || k == event.KindStopped || k == event.KindTakenOver
+	return k <= event.KindReleased || k.AfterClaim() || k == event.KindTakenOver
 }
 
 func (d *description) enqueued(b *event.Enqueued) {
@@ -185,6 +187,13 @@ func (d *description) stopped(b *event.Stopped) {
 	w := d.event.Worker
 	d.add("the command of attempt %d by %s (%s), which was %s", d.event.Attempt, w.Name, Process(w), b.Why)
 	d.exit(b.ExitCode, b.Signal)
+}
+
+func (d *description) survived(b *event.Survived) {
+	w := d.event.Worker
+	d.add("the command of attempt %d by %s (%s)", d.event.Attempt, w.Name, Process(w))
+	d.add("it cannot be ended: %s", b.CannotEnd)
+	d.add("others wait for it until %s", d.moment(b.LeaseUntil))
 }
 
 func (d *description) takenOver(b *event.TakenOver) {

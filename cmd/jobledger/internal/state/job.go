@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"slices"
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
@@ -72,7 +73,27 @@ func ReadJob(ctx context.Context, tx *ledger.Tx, now projection.Job, at *project
 	if err := projection.LoadBodies(ctx, tx, &j.Job); err != nil {
 		return j, err
 	}
+	m := projection.Now(tx.Now())
+	if at != nil {
+		m = *at
+	}
+	if err := j.findSurvivor(ctx, tx, m); err != nil {
+		return j, err
+	}
 	return j, j.findGone(ctx, tx)
+}
+
+// findSurvivor says which process of the job's last claim outlives it, at m.
+func (j *Job) findSurvivor(ctx context.Context, tx *ledger.Tx, m projection.Moment) error {
+	survived := func(e event.Event) bool { return e.Kind() == event.KindSurvived }
+	if j.State.Held() || !slices.ContainsFunc(j.Events, survived) {
+		return nil
+	}
+	lost, ok, err := projection.LastLostClaimAsOf(ctx, tx, j.Job, m)
+	if ok {
+		j.CannotEnd = lost.CannotEnd
+	}
+	return err
 }
 
 // findGone says why the payload or the result of the job is not there, by its events.

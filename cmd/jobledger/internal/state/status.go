@@ -53,6 +53,7 @@ type LostClaim struct {
 	Ending    string      `json:"ending"` // cancelled or reclaimed
 	Until     *string     `json:"may_run_until"`
 	ID        event.JobID `json:"id"` // of the job, too
+	CannotEnd string      `json:"cannot_end,omitempty"`
 }
 
 // NewLostClaims are claims as JSON.
@@ -60,7 +61,8 @@ func NewLostClaims(claims []projection.LostClaim) (out []LostClaim) {
 	for _, c := range claims {
 		out = append(out, LostClaim{Job: c.Job, ID: c.Job, Attempt: c.Attempt, Worker: c.Worker.Name,
 			Host: render.TextOrNull(c.Worker.Host), PID: c.Worker.PID, ClaimedAt: render.TimeOrNull(c.ClaimedAt),
-			LostAt: render.TimeOrNull(c.EndedAt), Ending: c.Ending.String(), Until: render.TimeOrNull(c.Until)})
+			LostAt: render.TimeOrNull(c.EndedAt), Ending: c.Ending.String(), Until: render.TimeOrNull(c.Until),
+			CannotEnd: c.CannotEnd})
 	}
 	return out
 }

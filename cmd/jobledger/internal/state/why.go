@@ -343,6 +343,9 @@ func (r *reasons) lastCommand(due bool) {
 	text := fmt.Sprintf("The command of attempt %d by %s (%s), which was %s %s, may still run until %s",
 		c.Attempt, c.Worker.Name, render.Process(c.Worker), c.Ending, render.AgeOrOn(c.EndedAt, r.now),
 		r.when(c.Until))
+	if c.CannotEnd != "" {
+		text += "; it cannot be ended, as " + c.CannotEnd + ", and holds the rest while it lives"
+	}
 	retried, ok := r.Cause.Body.(*event.Retried)
 	switch {
 	case r.Job.State.Final():
