@@ -188,7 +188,7 @@ func (w *Worker) logTicks(done schedule.Ticked, err error) {
 		log.Info("scheduled", append(about(j), "schedule", j.Schedule)...)
 	}
 	if done.Skipped > 0 {
-		log.Warn("schedules made no job", "ticks", done.Skipped)
+		log.Warn("ticks of schedules made no job", "ticks", done.Skipped)
 	}
 }
 

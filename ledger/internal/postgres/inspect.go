@@ -45,7 +45,7 @@ type Backend struct {
 	State   string        // as in "idle in transaction"; "": this user may not see it
 	Since   time.Duration // the transaction began, or an idle session became idle; 0: not known
 	Holds   bool          // it holds the ledger's write lock
-	// Older says that it is only the lock of programs of before schema 15, and that it may not write: no other
+	// Older says that it is only the lock of programs older than schema 15, and that it may not write: no other
 	// program waits for it.
 	Older bool
 

@@ -16,7 +16,7 @@ import (
 // Locks keep writers apart, from BEGIN to the end of the transaction:
 //
 //   - A lock of the table write_lock, which excludes itself and nothing else. It takes the right to write.
-//   - The ledger's advisory lock, by which programs of before schema 15 exclude each other. Anybody who may
+//   - The ledger's advisory lock, by which programs older than schema 15 exclude each other. Anybody who may
 //     connect can hold it. So a writer only tries to get it, and waits for it only where its holder may
 //     write, too: that may be such a program. It is shared: at the end of a transaction the server lets go of
 //     it a little later than of the table, so that the next writer would find it taken.
@@ -24,7 +24,8 @@ import (
 // Even two writers at once would do no harm, since the second one to append finds its pos taken. That costs a
 // transaction, though, which runs again.
 //
-// Programs of before schema 15 migrate under a lock of the whole database, as migrate does from such schemas.
+// Programs older than schema 15 migrate under a lock of the whole database, as migrate does from such
+// schemas.
 
 // lockTable has the mode that excludes itself and takes the server no more than an advisory lock does.
 const lockTable = `LOCK TABLE write_lock IN SHARE UPDATE EXCLUSIVE MODE`

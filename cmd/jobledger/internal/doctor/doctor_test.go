@@ -251,7 +251,7 @@ func TestServerFindings(t *testing.T) {
 		}, ""},
 		"lock of older programs": {func(f *facts) {
 			f.Writers = backends{{PID: 7, User: "eve", Holds: true, Older: true}}
-		}, "D25 advice pid 7 of eve holds the lock of programs of before schema 15"},
+		}, "D25 advice pid 7 of eve holds the lock of programs older than schema 15"},
 		"prepared": {func(f *facts) {
 			f.Writers = backends{{Program: "a prepared transaction", Holds: true}}
 		}, "D25 problem a prepared transaction holds the write lock"},

@@ -116,7 +116,7 @@ func (d *examination) writers(f ledger.ServerFacts) {
 		switch {
 		case !s.Holds:
 		case s.Older:
-			d.advise(CodeWriter, remedy, "%s holds the lock of programs of before schema 15, and may not write: "+
+			d.advise(CodeWriter, remedy, "%s holds the lock of programs older than schema 15, and may not write: "+
 				"those wait for it, newer ones do not", s)
 		case s.PID == 0:
 			d.problem(CodeWriter, remedy, "%s holds the write lock, and %s", s,

@@ -33,7 +33,7 @@ func (p *Verbs) Enqueue() cli.Verb {
 			"'queued' until the job is claimed, 'unfinished' until it has ended. Until then the answer is the id of " +
 			"the job that has the key, whatever the payload; with --on-duplicate replace a job that still waits " +
 			"gets the new payload, and one that runs is a conflict; with refresh one that runs is left as it is.\n" +
-			"What it says neither of --max-attempts, --max-runtime nor --backoff is as 'queue set' has it for its " +
+			"--max-attempts, --max-runtime and --backoff that are not given are those that 'queue set' has for its " +
 			"queue.\n" +
 			"With --group the jobs of a queue are served fairly: of the groups with jobs of one priority, the one " +
 			"that has waited for longest since its last claim is served next, however many jobs the others have.\n" +
