@@ -1,12 +1,14 @@
 package jobfilter
 
 import (
+	"context"
 	"math"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
+	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection/query"
 )
@@ -31,6 +33,28 @@ func Events(asked url.Values, now time.Time) (q query.Events, err error) {
 	}
 	q.Filter.After = int64(after)
 	q.Last, _, err = whole(asked, "last", 1, math.MaxInt)
+	return q, err
+}
+
+// AttemptFields are what claims can be asked for by, but for the job and the owner's overlap.
+var AttemptFields = []string{"at", "from", "to", "queue", "worker", "outcome", "code"}
+
+// Attempts reads which claims of the ledger of tx are asked for; job is the number of theirs, or 0.
+func Attempts(ctx context.Context, tx *ledger.Tx, asked url.Values, job int64, now time.Time) (
+	q query.Attempts, err error) {
+	w, err := Window(asked, now)
+	if err != nil {
+		return q, err
+	}
+	w.Archived = job != 0 // a job that is there is there as a whole
+	if q.Span, err = w.Resolve(ctx, tx, now); err != nil {
+		return q, err
+	}
+	q.Job, q.Worker, q.Queue = job, asked.Get("worker"), asked.Get("queue")
+	if asked.Has("code") {
+		q.Code = new(asked.Get("code"))
+	}
+	q.Outcomes, err = query.ParseOutcomes(asked["outcome"])
 	return q, err
 }
 

@@ -5,7 +5,9 @@ import (
 
 	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobfilter"
 	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/jobverb"
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/paging"
 	"jobledger/cmd/jobledger/internal/render"
@@ -100,32 +102,16 @@ func (p *Verbs) attempts(c *cli.Context) error {
 // attemptsQuery reads the flags. then is p by whose clock the claims are shown.
 func (p *Verbs) attemptsQuery(c *cli.Context, tx *ledger.Tx) (q query.Attempts, then *cli.Program,
 	err error) {
-	w := query.Window{Archived: c.IsSet("job")} // a job that is there is there as a whole
-	if w.From, w.To, err = p.FromTo(c); err != nil {
-		return q, nil, err
-	}
-	if at, given, err := p.WhenFlag(c, "as-of"); err != nil {
-		return q, nil, err
-	} else if given {
-		w.At = &at
-	}
-	if q.Span, err = w.Resolve(c.Context, tx, p.Now()); err != nil {
-		return q, nil, err
-	}
-	q.Worker, q.Queue, q.Overlap = c.String("worker"), c.String("queue"), c.Bool("overlap")
-	if c.IsSet("code") {
-		q.Code = new(c.String("code"))
-	}
-	if q.Outcomes, err = query.ParseOutcomes(c.StringSlice("outcome")); err != nil {
-		return q, nil, err
-	}
+	var job int64
 	if c.IsSet("job") {
-		if q.Job, err = (jobref.Ref{ID: c.String("job")}).Number(c.Context, tx); err != nil {
+		if job, err = (jobref.Ref{ID: c.String("job")}).Number(c.Context, tx); err != nil {
 			return q, nil, err
 		}
 	}
-	if w.At != nil {
-		return q, p.At(q.At), nil
+	q, err = jobfilter.Attempts(c.Context, tx, jobverb.Asked(c, jobfilter.AttemptFields), job, p.Now())
+	q.Overlap = c.Bool("overlap")
+	if err != nil || c.IsSet("as-of") {
+		return q, p.At(q.At), err
 	}
 	then, err = p.AtCopy(c, tx)
 	return q, then, err

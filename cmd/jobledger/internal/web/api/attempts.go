@@ -39,29 +39,20 @@ func (a *API) readAttempts(q *question) error {
 
 // attemptsQuery reads which claims q asks for.
 func (a *API) attemptsQuery(q *question, tx *ledger.Tx) (asked query.Attempts, err error) {
-	w, err := jobfilter.Window(q.params, a.now(q))
-	if err != nil {
-		return asked, err
+	var n int64
+	if job := cmp.Or(q.params.Get("job"), q.job); job != "" {
+		if n, err = numberOf(q, tx, job); err != nil {
+			return asked, err
+		}
 	}
-	job := cmp.Or(q.params.Get("job"), q.job)
-	w.Archived = job != "" // a job that is there is there as a whole
-	if asked.Span, err = w.Resolve(q, tx, a.now(q)); err != nil {
+	if asked, err = jobfilter.Attempts(q, tx, q.params, n, a.now(q)); err != nil {
 		return asked, err
-	}
-	asked.Worker, asked.Queue = q.params.Get("worker"), q.params.Get("queue")
-	if asked.Outcomes, err = query.ParseOutcomes(q.params["outcome"]); err != nil {
-		return asked, err
-	}
-	if q.params.Has("code") {
-		asked.Code = new(q.params.Get("code"))
 	}
 	if asked.Overlap, err = SwitchParam(q.params, "overlap"); err != nil {
 		return asked, err
 	}
 	after, err := WholeParam(q.params, "after", 0, 0, math.MaxInt)
-	if asked.After = int64(after); err == nil && job != "" {
-		asked.Job, err = numberOf(q, tx, job)
-	}
+	asked.After = int64(after)
 	return asked, err
 }
 

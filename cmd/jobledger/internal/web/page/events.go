@@ -93,10 +93,7 @@ func (p *Pages) tailPage(w http.ResponseWriter, r *http.Request) error {
 
 func (p *Pages) showEvents(w http.ResponseWriter, r *http.Request, shown eventsView, query url.Values) error {
 	err := p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
-		m, err := p.momentOf(r, query, tx)
-		if err == nil {
-			shown.frame, err = p.frameAt(r, query, tx, m, "Events")
-		}
+		_, err := p.begin(&shown.frame, r, query, tx, "Events")
 		return err
 	})
 	if err != nil {

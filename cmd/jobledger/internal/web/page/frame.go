@@ -125,6 +125,15 @@ func (p *Pages) momentOf(r *http.Request, params url.Values, tx *ledger.Tx) (m m
 	return m, err
 }
 
+// begin reads the moment that a page is about, and its frame.
+func (p *Pages) begin(f *frame, r *http.Request, params url.Values, tx *ledger.Tx, title string) (m moment,
+	err error) {
+	if m, err = p.momentOf(r, params, tx); err == nil {
+		*f, err = p.frameAt(r, params, tx, m, title)
+	}
+	return m, err
+}
+
 // frameAt is the frame of a page about m, which may be now.
 func (p *Pages) frameAt(r *http.Request, query url.Values, tx *ledger.Tx, m moment, title string) (frame,
 	error) {

@@ -63,11 +63,8 @@ func (p *Pages) jobPage(w http.ResponseWriter, r *http.Request) error {
 	var why state.Why
 	now, past := p.Now(), false
 	err = p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
-		m, err := p.momentOf(r, params, tx)
+		m, err := p.begin(&view.frame, r, params, tx, "Job")
 		if err != nil {
-			return err
-		}
-		if view.frame, err = p.frameAt(r, params, tx, m, "Job"); err != nil {
 			return err
 		}
 		now, past = p.clock(m).At, m.Given

@@ -99,11 +99,8 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 	shown := api.Cloned(query)
 	shown.Del("limit")
 	err = p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
-		m, err := p.momentOf(r, query, tx)
+		m, err := p.begin(&view.frame, r, shown, tx, "Jobs")
 		if err != nil {
-			return err
-		}
-		if view.frame, err = p.frameAt(r, shown, tx, m, "Jobs"); err != nil {
 			return err
 		}
 		if len(found) > 0 {

@@ -54,11 +54,8 @@ func (p *Pages) overview(w http.ResponseWriter, r *http.Request) error {
 	var figures view.Figures
 	now := p.Now()
 	err = p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
-		m, err := p.momentOf(r, query, tx)
+		m, err := p.begin(&shown.frame, r, query, tx, "Overview")
 		if err != nil {
-			return err
-		}
-		if shown.frame, err = p.frameAt(r, query, tx, m, "Overview"); err != nil {
 			return err
 		}
 		if now = p.clock(m).At; m.Given {

@@ -36,11 +36,7 @@ func (p *Pages) readSpan(r *http.Request, title string, f *frame, read func(*led
 		return nil, s, err
 	}
 	err = p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
-		m, err := p.momentOf(r, query, tx)
-		if err != nil {
-			return err
-		}
-		if *f, err = p.frameAt(r, query, tx, m, title); err != nil {
+		if _, err := p.begin(f, r, query, tx, title); err != nil {
 			return err
 		}
 		if s, err = p.Span(r.Context(), tx, query); err != nil {

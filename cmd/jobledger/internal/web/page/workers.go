@@ -55,11 +55,8 @@ func (p *Pages) workersPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	var shown workersView
 	err = p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
-		m, err := p.momentOf(r, params, tx)
+		m, err := p.begin(&shown.frame, r, params, tx, "Workers")
 		if err != nil {
-			return err
-		}
-		if shown.frame, err = p.frameAt(r, params, tx, m, "Workers"); err != nil {
 			return err
 		}
 		now := p.clock(m).At
