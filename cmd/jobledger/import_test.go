@@ -65,7 +65,7 @@ var damages = []damage{
 	{"no lease", "claimed", `"lease_until":"[^"]*",`, ``, "lease_until of claimed is missing"},
 	{"no boot", "claimed", `"boot":"[^"]*"`, `"boot":null`, "boot of claimed is missing"},
 	{"no queue", "queue_paused", `"queue":"[^"]*",`, ``, "queue of queue_paused is missing"},
-	{"no queue of a job", "enqueued", `"queue":"[^"]*",`, ``, "queue is missing"},
+	{"no queue of a job", "enqueued", `"queue":"[^"]*",`, ``, "queue of enqueued is missing"},
 	{"a queue that cannot be", "enqueued", `"queue":"[^"]*"`, `"queue":"A B"`, `queue "A B" is not allowed`},
 	{"a priority that cannot be", "enqueued", `"priority":-?[0-9]+`, `"priority":1000`,
 		"priority 1000 is not allowed"},

@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/oklog/ulid/v2"
 
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
-	"jobledger/projection/schedules"
 )
 
 // checkLine checks line n on its own. The tables and the claims depend on these checks: a history may come
@@ -35,14 +33,20 @@ func checkLine(n int64, l *event.Line) error {
 	if err := checkEnvelope(l); err != nil {
 		return err
 	}
-	if e, ok := l.Event.Body.(*event.Enqueued); ok {
-		return checkEnqueued(l, e)
-	}
-	if err := commands.CheckSize(cmp.Or(event.BodyKey(l.Kind()), "result"), l.Body); err != nil {
+	e, enqueued := l.Event.Body.(*event.Enqueued)
+	if enqueued {
+		if id, err := ulid.ParseStrict(string(l.Job)); err != nil || id.String() != string(l.Job) {
+			return &commands.InvalidError{Field: "job", Got: fmt.Sprintf("%.80q", l.Job),
+				Allowed: "a ULID in capitals"}
+		}
+	} else if err := commands.CheckSize(cmp.Or(event.BodyKey(l.Kind()), "result"), l.Body); err != nil {
 		return err
 	}
 	if field := missingField(l); field != "" {
 		return fmt.Errorf("%s of %s is missing", field, l.Kind())
+	}
+	if enqueued {
+		return checkEnqueued(l, e)
 	}
 	return nil
 }
@@ -71,77 +75,23 @@ func checkEnvelope(l *event.Line) error {
 	return nil
 }
 
-// missingField names the first required field that the event lacks; "" if it has all.
+// missingField names the first required field that the event lacks; "" if it has all. Heartbeats and ends of
+// claims are completed from the claim.
 func missingField(l *event.Line) string {
-	required := func(fields ...any) string { // names and values alternate
-		for i := 0; i < len(fields); i += 2 {
-			switch v := fields[i+1].(type) {
-			case string:
-				if v == "" {
-					return fields[i].(string)
-				}
-			case time.Time:
-				if v.IsZero() {
-					return fields[i].(string)
-				}
-			}
-		}
-		return ""
+	kind := l.Kind()
+	switch {
+	case (kind.ShowsProcess() || kind.AfterClaim()) && l.Worker.Name == "":
+		return "worker"
+	case kind.StoresToken() && l.Token == "":
+		return "token"
+	case kind.ShowsProcess() && l.Worker.Boot == "":
+		return "boot"
 	}
-	switch b := l.Event.Body.(type) {
-	case *event.Claimed:
-		return required("worker", l.Worker.Name, "token", l.Token, "boot", l.Worker.Boot,
-			"lease_until", b.LeaseUntil)
-	case *event.Heartbeat:
-		return required("lease_until", b.LeaseUntil)
-	case *event.Failed:
-		return required("error_code", b.ErrorCode)
-	case *event.Released:
-		return required("run_at", b.RunAt)
-	case *event.Reclaimed:
-		return required("reason", b.Reason, "last_heartbeat", b.LastHeartbeat, "lease_until", b.LeaseUntil)
-	case *event.Rescheduled:
-		return required("run_at", b.RunAt)
-	case *event.Replaced:
-		return required("payload_sha256", b.PayloadSHA256)
-	case *event.Refused:
-		return required("token", l.Token, "command", b.Command)
-	case *event.Stopped:
-		return required("worker", l.Worker.Name, "token", l.Token, "why", b.Why)
-	case *event.Survived:
-		return required("worker", l.Worker.Name, "cannot_end", b.CannotEnd, "lease_until", b.LeaseUntil)
-	case *event.TakenOver:
-		return required("worker", l.Worker.Name, "boot", l.Worker.Boot, "lease_until", b.LeaseUntil)
-	case *event.QueuePaused:
-		return required("queue", b.Queue)
-	case *event.QueueResumed:
-		return required("queue", b.Queue)
-	case *event.QueueLimited:
-		return required("queue", b.Queue)
-	case *event.QueueDefaults:
-		return required("queue", b.Queue)
-	case *event.ScheduleSet, *event.SchedulePaused, *event.ScheduleResumed, *event.ScheduleRemoved,
-		*event.ScheduleSkipped:
-		return required("name", schedules.Of(b))
-	case *event.WorkerStarted, *event.WorkerStopped:
-		return required("worker", l.Worker.Name, "boot", l.Worker.Boot)
-	}
-	return ""
+	return event.MissingField(l.Event.Body)
 }
 
 // checkEnqueued applies the checks of Enqueue: the job's lane and key are made of these fields.
 func checkEnqueued(l *event.Line, b *event.Enqueued) error {
-	if id, err := ulid.ParseStrict(string(l.Job)); err != nil || id.String() != string(l.Job) {
-		return &commands.InvalidError{Field: "job", Got: fmt.Sprintf("%.80q", l.Job), Allowed: "a ULID in capitals"}
-	}
-	switch {
-	case b.RunAt.IsZero():
-		return errors.New("run_at of enqueued is missing")
-	case b.MaxAttempts < 1:
-		return errors.New("max_attempts of enqueued is missing")
-	case b.PayloadSHA256 == "":
-		return errors.New("payload_sha256 of enqueued is missing")
-	}
 	as := commands.Enqueue{Queue: b.Queue, Payload: l.Body, Key: b.Key, Priority: b.Priority, RunAt: b.RunAt,
 		MaxAttempts: b.MaxAttempts, MaxRuntime: b.MaxRuntime, Version: b.Version, Requires: b.Requires,
 		Tags: b.Tags, Group: b.Group, Backoff: b.Backoff, UniqueWhile: b.UniqueWhile}

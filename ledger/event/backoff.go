@@ -8,8 +8,9 @@ import (
 // Backoff says how long a job waits before it is tried again: Min after the first failure, after each further
 // one Factor times as long, up to Max. The zero Backoff is DefaultBackoff.
 type Backoff struct {
-	Min, Max time.Duration // 1 ms to 31 days, in whole microseconds
-	Factor   float64       // 1 to 100, in thousandths
+	Min    time.Duration `event:"backoff_min"` // 1 ms to 31 days, in whole microseconds
+	Max    time.Duration `event:"backoff_max"`
+	Factor float64       `event:"backoff_factor"` // 1 to 100, in thousandths
 }
 
 // DefaultBackoff is that of jobs which have no other.
@@ -60,11 +61,11 @@ func (b *Backoff) fields(f *fields) {
 // QueueDefaults: jobs that are enqueued into the queue from now on have these values where they say no other.
 // It sets all of them; what is zero is as if the queue had none.
 type QueueDefaults struct {
-	Queue       string
-	MaxAttempts int
-	MaxRuntime  time.Duration
+	Queue       string        `event:"queue,label,required"`
+	MaxAttempts int           `event:"max_attempts"`
+	MaxRuntime  time.Duration `event:"max_runtime"`
 	Backoff     Backoff
-	Reason      string
+	Reason      string `event:"reason"`
 }
 
 // Kind returns KindQueueDefaults.

@@ -22,6 +22,8 @@
 //	fields.go       the JSON fields of each
 //	codec.go        writing and reading the fields of a body
 //	defaults.go     implicit defaults, which are not stored
+//	rules.go        what the tags of fields say
+//	sql.go          kinds and states by name in SQL
 //	json.go         an event as one JSON object
 //	export_line.go  Line: an event with the payload or result that is stored next to it
 //	validate.go     what an event of each kind must and must not have

@@ -29,51 +29,61 @@ const (
 
 // ScheduleSet: from here on jobs of this form are enqueued at these times. A later one replaces it.
 type ScheduleSet struct {
-	Name    string
-	Queue   string
-	Cron    string        // five fields, or a name such as @daily; "": Every says when
-	Every   time.Duration // 0: Cron says when
-	From    time.Time     // of Every: the ticks are this moment and those each Every after it
-	Zone    string        // of Cron: the IANA name of the time zone
-	Jitter  time.Duration // jobs run up to so much later than their tick
-	CatchUp string        // CatchUpLast, CatchUpAll or CatchUpNone
-	Within  time.Duration // a tick that is older makes no job; 0: no limit
-	Overlap string        // OverlapSkip, OverlapWait, OverlapReplace or OverlapAllow
+	Name  string        `event:"name,label,required"`
+	Queue string        `event:"queue,label,required"`
+	Cron  string        `event:"cron"`  // five fields, or a name such as @daily; "": Every says when
+	Every time.Duration `event:"every"` // 0: Cron says when
+	// of Every: the ticks are this moment and those each Every after it
+	From   time.Time     `event:"from"`
+	Zone   string        `event:"zone"`   // of Cron: the IANA name of the time zone
+	Jitter time.Duration `event:"jitter"` // jobs run up to so much later than their tick
+	// CatchUpLast, CatchUpAll or CatchUpNone
+	CatchUp string        `event:"catch_up,required,oneof=last|all|none"`
+	Within  time.Duration `event:"within"` // a tick that is older makes no job; 0: no limit
+	// OverlapSkip, OverlapWait, OverlapReplace or OverlapAllow
+	Overlap string `event:"overlap,required,oneof=skip|wait|replace|allow"`
 
-	Priority    int // this and what follows is the form of the jobs
-	MaxAttempts int
-	MaxRuntime  time.Duration
-	Version     string
-	Requires    []string
-	Tags        map[string]string
-	Payload     string
+	// this and what follows is the form of the jobs
+	Priority    int               `event:"priority,min=-100,max=100"`
+	MaxAttempts int               `event:"max_attempts,min=1"`
+	MaxRuntime  time.Duration     `event:"max_runtime"`
+	Version     string            `event:"version,label"`
+	Requires    []string          `event:"requires,label"`
+	Tags        map[string]string `event:"tags"`
+	Payload     string            `event:"payload"`
 
-	Next   time.Time // the first tick; zero: none, or the schedule is paused
-	Reason string
+	Next   time.Time `event:"next"` // the first tick; zero: none, or the schedule is paused
+	Reason string    `event:"reason"`
 }
 
 // SchedulePaused: the schedule ticks no more until it is resumed.
-type SchedulePaused struct{ Name, Reason string }
+type SchedulePaused struct {
+	Name   string `event:"name,label,required"`
+	Reason string `event:"reason"`
+}
 
 // ScheduleResumed: the schedule ticks again. The ticks meanwhile were not missed: there were none.
 type ScheduleResumed struct {
-	Name   string
-	Next   time.Time // the first tick from now on; zero: none
-	Reason string
+	Name   string    `event:"name,label,required"`
+	Next   time.Time `event:"next"` // the first tick from now on; zero: none
+	Reason string    `event:"reason"`
 }
 
 // ScheduleRemoved: there is no such schedule any more. Its jobs stay.
-type ScheduleRemoved struct{ Name, Reason string }
+type ScheduleRemoved struct {
+	Name   string `event:"name,label,required"`
+	Reason string `event:"reason"`
+}
 
 // ScheduleSkipped: ticks that made no job.
 type ScheduleSkipped struct {
-	Name   string
-	From   time.Time // the first of them
-	To     time.Time // the last of them
-	Count  int64
-	Why    string
-	Detail string
-	Next   time.Time // the schedule's next tick; zero: none
+	Name   string    `event:"name,label,required"`
+	From   time.Time `event:"from,required"` // the first of them
+	To     time.Time `event:"to,required"`   // the last of them
+	Count  int64     `event:"count,min=1"`
+	Why    string    `event:"why,required,oneof=missed|late|too_old|too_many|overlap|refused"`
+	Detail string    `event:"detail"`
+	Next   time.Time `event:"next"` // the schedule's next tick; zero: none
 }
 
 // Kind returns KindScheduleSet.
@@ -141,46 +151,14 @@ func (b *ScheduleSkipped) fields(f *fields) {
 	f.timeText("next", &b.Next)
 }
 
-// schedule checks what the events of schedules say.
-func (s *validator) schedule(body Body) {
-	switch b := body.(type) {
-	case *ScheduleSet:
-		s.label("name", b.Name, true)
-		s.label("queue", b.Queue, true)
-		s.oneOf("catch_up", b.CatchUp, CatchUpLast, CatchUpAll, CatchUpNone)
-		s.oneOf("overlap", b.Overlap, OverlapSkip, OverlapWait, OverlapReplace, OverlapAllow)
-		s.between("priority", int64(b.Priority), -100, 100)
-		s.between("max_attempts", int64(b.MaxAttempts), 1, 1<<53)
-		s.between("max_runtime", int64(b.MaxRuntime), 0, 1<<62)
-		s.between("jitter", int64(b.Jitter), 0, 1<<62)
-		s.between("within", int64(b.Within), 0, 1<<62)
-		s.label("version", b.Version, false)
-		for _, label := range b.Requires {
-			s.label("requires", label, true)
-		}
-		switch periodic := b.Every > 0; {
-		case b.Every < 0 || periodic == (b.Cron != ""):
-			s.fail("cron", b.Cron)
-		case periodic == b.From.IsZero():
-			s.fail("from", b.From)
-		case periodic != (b.Zone == ""):
-			s.fail("zone", b.Zone)
-		}
-	case *SchedulePaused:
-		s.label("name", b.Name, true)
-	case *ScheduleResumed:
-		s.label("name", b.Name, true)
-	case *ScheduleRemoved:
-		s.label("name", b.Name, true)
-	case *ScheduleSkipped:
-		s.label("name", b.Name, true)
-		s.time("from", b.From)
-		s.time("to", b.To)
-		s.between("count", b.Count, 1, 1<<53)
-		s.oneOf("why", b.Why, SkippedMissed, SkippedLate, SkippedTooOld, SkippedTooMany, SkippedOverlap,
-			SkippedRefused)
-		if b.To.Before(b.From) || (b.Count == 1) != b.To.Equal(b.From) {
-			s.fail("to", FormatTime(b.To))
-		}
+// schedule checks when a schedule ticks.
+func (s *validator) schedule(b *ScheduleSet) {
+	switch periodic := b.Every > 0; {
+	case periodic == (b.Cron != ""):
+		s.fail("cron", b.Cron)
+	case periodic == b.From.IsZero():
+		s.fail("from", b.From)
+	case periodic != (b.Zone == ""):
+		s.fail("zone", b.Zone)
 	}
 }

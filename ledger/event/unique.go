@@ -10,8 +10,9 @@ const (
 
 // Replaced: a producer gave another payload to a job that waits.
 type Replaced struct {
-	PayloadSHA256 string // hex of SHA-256(salt‖payload), with the salt of the job
-	PayloadBytes  int64
+	// hex of SHA-256(salt‖payload), with the salt of the job
+	PayloadSHA256 string `event:"payload_sha256,digest,required"`
+	PayloadBytes  int64  `event:"payload_bytes"`
 }
 
 // Kind returns KindReplaced.

@@ -2,6 +2,7 @@ package event
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 	"unicode"
@@ -58,159 +59,82 @@ func isULID(text string) bool {
 	return len(text) == 26 && text[0] <= '7' && strings.Trim(text, "0123456789ABCDEFGHJKMNPQRSTVWXYZ") == ""
 }
 
-// content checks the body of e.
+// content checks the body of e: each field by the rules of its tag, and fields that must agree.
 func (e *Event) content() error {
 	s := validator{kind: e.Kind()}
+	body, rules := reflect.ValueOf(e.Body).Elem(), rulesOf()[e.Kind()]
+	for i := range rules {
+		v := body.FieldByIndex(rules[i].index)
+		if v.Kind() == reflect.Pointer {
+			if rules[i].unbounded || v.IsNil() {
+				continue
+			}
+			v = v.Elem()
+		}
+		rules[i].check(&s, v)
+	}
 	switch b := e.Body.(type) {
 	case *Enqueued:
-		s.label("queue", b.Queue, true)
-		s.between("priority", int64(b.Priority), -100, 100) // a lane has room for these
-		s.time("run_at", b.RunAt)
-		s.between("max_attempts", int64(b.MaxAttempts), 1, 1<<53)
-		s.between("max_runtime", int64(b.MaxRuntime), 0, 1<<62)
-		s.label("version", b.Version, false)
-		for _, label := range b.Requires {
-			s.label("requires", label, true)
-		}
-		s.digest("payload_sha256", b.PayloadSHA256, true)
-		s.between("payload_bytes", b.PayloadBytes, 0, 1<<53)
-		s.label("schedule", b.Schedule, false)
 		switch {
 		case b.Schedule == "" && !b.Tick.IsZero() || b.Tick.IsZero() && !b.Next.IsZero():
 			s.fail("tick", FormatTime(b.Tick))
 		case !b.Next.IsZero() && !b.Next.After(b.Tick):
 			s.fail("next", FormatTime(b.Next))
 		}
-		s.group("group", b.Group)
 		s.backoff(b.Backoff)
-		for _, ref := range b.After {
-			s.reference("after", ref)
-		}
-		for _, ref := range b.Before {
-			s.reference("before", ref)
-		}
 		if b.Blocked && len(b.After) == 0 && !b.Hold || b.Hold && !b.Blocked {
 			s.fail("blocked", b.Blocked)
-		}
-		if b.UniqueWhile != "" {
-			s.oneOf("unique_while", b.UniqueWhile, WhileQueued, WhileUnfinished)
 		}
 		if b.UniqueWhile != "" && b.Key == "" {
 			s.fail("key", b.Key)
 		}
-	case *Cancelled:
-		s.job("because", b.Because)
 	case *Retried:
-		s.job("because", b.Because)
 		if b.Because != "" && (b.Alone || !b.RunAt.IsZero()) {
 			s.fail("because", b.Because)
 		}
 		if b.KeyTaken && b.Because == "" {
 			s.fail("key_taken", b.KeyTaken)
 		}
-	case *Replaced:
-		s.digest("payload_sha256", b.PayloadSHA256, true)
-		s.between("payload_bytes", b.PayloadBytes, 0, 1<<53)
 	case *Unblocked:
-		s.job("because", b.Because)
 		if b.Hold == (b.Because != "") || b.Blocked && !b.Hold {
 			s.fail("hold", b.Hold)
 		}
-	case *Claimed:
-		s.time("lease_until", b.LeaseUntil)
-		s.between("max_runtime", int64(b.MaxRuntime), 0, 1<<62)
-	case *Heartbeat:
-		s.time("lease_until", b.LeaseUntil)
-		if b.Progress != nil && !(*b.Progress >= 0 && *b.Progress <= 1) {
-			s.fail("progress", *b.Progress)
-		}
 	case *Succeeded:
-		s.digest("result_sha256", b.ResultSHA256, false)
-		s.between("result_bytes", b.ResultBytes, 0, 1<<53)
 		if b.ResultSHA256 == "" && b.ResultBytes != 0 {
 			s.fail("result_bytes", b.ResultBytes)
 		}
-		s.output(b.Output)
-	case *Failed:
-		s.label("error_code", b.ErrorCode, true)
-		s.output(b.Output)
-	case *Released:
-		s.time("run_at", b.RunAt)
-		s.output(b.Output)
-	case *Reclaimed:
-		s.oneOf("reason", b.Reason, LeaseExpired, MaxRuntime)
-		s.time("last_heartbeat", b.LastHeartbeat)
-		s.time("lease_until", b.LeaseUntil)
-	case *Rescheduled:
-		s.time("run_at", b.RunAt)
-		s.between("priority", int64(b.Priority), -100, 100)
 	case *Refused:
-		s.oneOf("command", b.Command, "heartbeat", "succeed", "fail", "release", "take_over")
-		s.given("why", b.Why)
-		s.digest("offered_sha256", b.OfferedSHA256, false)
-		s.between("offered_bytes", b.OfferedBytes, 0, 1<<53)
 		if b.Command != "succeed" && (b.OfferedSHA256 != "" || b.OfferedBytes != 0) {
 			s.fail("offered_bytes", b.OfferedBytes)
 		}
-	case *Stopped:
-		s.oneOf("why", b.Why, WhyCancelled, WhyReclaimed)
-	case *Survived:
-		s.given("cannot_end", b.CannotEnd)
-		s.time("lease_until", b.LeaseUntil)
-	case *TakenOver:
-		s.time("lease_until", b.LeaseUntil)
-	case *Erased:
-		s.between("bodies", int64(b.Bodies), 0, 1<<53)
-		s.between("bytes", b.Bytes, 0, 1<<53)
-	case *QueuePaused:
-		s.label("queue", b.Queue, true)
-	case *QueueResumed:
-		s.label("queue", b.Queue, true)
 	case *QueueLimited:
-		s.label("queue", b.Queue, true)
-		s.group("group", b.Group)
-		s.between("running", int64(b.Running), 0, MaxRunning)
-		s.between("per_group", int64(b.PerGroup), 0, MaxRunning)
-		s.rate("", b.Rate, b.RatePer, b.Burst)
-		s.rate("group_", b.GroupRate, b.GroupRatePer, b.GroupBurst)
-		s.between("ageing", int64(b.Ageing), 0, int64(MaxRatePer))
+		s.rate("rate", b.Rate, b.RatePer, b.Burst)
+		s.rate("group_rate", b.GroupRate, b.GroupRatePer, b.GroupBurst)
 		if b.Group != "" && (b.PerGroup > 0 || b.GroupRate > 0 || b.Ageing > 0) {
 			s.fail("group", b.Group)
 		}
 	case *QueueDefaults:
-		s.label("queue", b.Queue, true)
-		s.between("max_attempts", int64(b.MaxAttempts), 0, 1<<53)
-		s.between("max_runtime", int64(b.MaxRuntime), 0, 1<<62)
 		s.backoff(b.Backoff)
-	case *WorkerStarted:
-		s.between("queues", int64(len(b.Queues)), 1, 1<<53)
-	case *Rebuilt:
-		s.between("jobs", b.Jobs, 0, 1<<53)
-		s.between("changed", b.Changed, 0, 1<<53)
-		s.between("missing", b.Missing, 0, 1<<53)
-		s.between("extra", b.Extra, 0, 1<<53)
 	case *Restored:
-		s.between("events", b.Events, 0, 1<<53)
-		if b.Lost != nil {
-			s.between("lost", int64(*b.Lost), 0, 1<<53)
-		}
-		s.between("head_size", b.HeadSize, 0, 1<<53)
 		if (b.HeadSize == 0) != (b.HeadRoot == "") {
 			s.fail("head_root", b.HeadRoot)
 		}
 	case *Imported:
-		s.between("events", b.Events, 0, 1<<53)
 		s.between("missing_bodies", b.MissingBodies, 0, b.Events)
-	case *Sealing:
-		s.given("origin", b.Origin)
 	case *Archived:
 		s.archived(b)
 	case *Removed:
 		s.removed(b)
 	case *ArchivePolicy:
-		s.archivePolicy(b)
-	default:
+		if b.OlderThan == 0 && (b.KeepFailed != 0 || b.RemoveLogs || b.KeepBodies) {
+			s.fail("keep_failed", b.KeepFailed)
+		}
+	case *ScheduleSet:
 		s.schedule(b)
+	case *ScheduleSkipped:
+		if b.To.Before(b.From) || (b.Count == 1) != b.To.Equal(b.From) {
+			s.fail("to", FormatTime(b.To))
+		}
 	}
 	return s.err
 }
@@ -227,44 +151,9 @@ func (s *validator) fail(field string, value any) {
 	}
 }
 
-func (s *validator) given(field, text string) {
-	if text == "" {
-		s.fail(field, text)
-	}
-}
-
-func (s *validator) time(field string, t time.Time) {
-	if t.IsZero() {
-		s.fail(field, "")
-	}
-}
-
 func (s *validator) between(field string, n, least, most int64) {
 	if n < least || n > most {
 		s.fail(field, n)
-	}
-}
-
-func (s *validator) oneOf(field, text string, words ...string) {
-	for _, w := range words {
-		if text == w {
-			return
-		}
-	}
-	s.fail(field, text)
-}
-
-// job is the id of a job, or nothing.
-func (s *validator) job(field string, id JobID) {
-	if id != "" && !isULID(string(id)) {
-		s.fail(field, id)
-	}
-}
-
-// reference is a job that is waited for, with the end that is.
-func (s *validator) reference(field, ref string) {
-	if _, _, err := ParseReference(ref); err != nil {
-		s.fail(field, ref)
 	}
 }
 
@@ -277,20 +166,25 @@ const MaxRunning = 1_000_000
 // MaxRatePer is the longest time within which a rate counts.
 const MaxRatePer = 31 * 24 * time.Hour
 
-// group is what may be after a lane: text without control characters.
-func (s *validator) group(field, text string) {
-	if len(text) > MaxGroup || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
-		s.fail(field, text)
-	}
+// isGroup reports whether text may be after a lane: it has no control characters.
+func isGroup(text string) bool {
+	return len(text) <= MaxGroup && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
-// rate is how many jobs may start within a time; the names of its fields begin with prefix.
-func (s *validator) rate(prefix string, n int, per time.Duration, burst int) {
-	s.between(prefix+"rate", int64(n), 0, MaxRunning)
-	s.between(prefix+"rate_per", int64(per), 0, int64(MaxRatePer))
-	s.between(prefix+"burst", int64(burst), 0, MaxRunning)
+// isLabel reports whether text may be part of a lane.
+func isLabel(text string) bool {
+	return !strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' })
+}
+
+// isDigest reports whether text is the hex of a SHA-256.
+func isDigest(text string) bool {
+	return len(text) == 64 && strings.Trim(text, "0123456789abcdef") == ""
+}
+
+// rate checks how many jobs may start within a time.
+func (s *validator) rate(field string, n int, per time.Duration, burst int) {
 	if (n > 0) != (per > 0) || burst > 0 && n == 0 {
-		s.fail(prefix+"rate", n)
+		s.fail(field, n)
 	}
 }
 
@@ -298,28 +192,4 @@ func (s *validator) backoff(b Backoff) {
 	if !b.Valid() {
 		s.fail("backoff_min", b)
 	}
-}
-
-// label is what may be part of a lane.
-func (s *validator) label(field, text string, required bool) {
-	if text == "" && required || strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		s.fail(field, text)
-	}
-}
-
-// digest is the hex of a SHA-256.
-func (s *validator) digest(field, text string, required bool) {
-	if text == "" && !required {
-		return
-	}
-	if len(text) != 64 || strings.Trim(text, "0123456789abcdef") != "" {
-		s.fail(field, text)
-	}
-}
-
-func (s *validator) output(o Output) {
-	s.between("stdout_bytes", o.StdoutBytes, 0, 1<<53)
-	s.between("stderr_bytes", o.StderrBytes, 0, 1<<53)
-	s.digest("stdout_kept_sha256", o.StdoutKeptSHA256, false)
-	s.digest("stderr_kept_sha256", o.StderrKeptSHA256, false)
 }
