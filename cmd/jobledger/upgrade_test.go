@@ -33,8 +33,8 @@ import (
 // schemas 5 to 14 and PostgreSQL's 4 to 13 were in no program: they came in one step.
 const schemas = "../../testdata/schemas"
 
-// Commits with the last program of a schema: 15 and 16 on each engine. Before a release with a newer schema
-// its last program is added here.
+// Commits with the last program of schema 15 and of schema 16, on each engine. Before a release with a newer
+// schema its last program is added here.
 const (
 	commitOf15 = "30b4347cfad9813e5a3fbeea3285ccd3944cacbc"
 	commitOf16 = "0d9197439816f79753235eb209b69f2fcc65cca6"
