@@ -88,7 +88,7 @@ func Describe(e event.Event, zone *time.Location) string {
 
 // saidByOwner reports whether events of this kind are recorded by the owner of a claim.
 func saidByOwner(k event.Kind) bool {
-	return k <= event.KindReleased || k.AfterClaim() || k == event.KindTakenOver
+	return k.IsSignOfLife() && k != event.KindRefused
 }
 
 func (d *description) enqueued(b *event.Enqueued) {
