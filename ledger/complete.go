@@ -68,7 +68,7 @@ func (tx *Tx) complete(ctx context.Context, batch []Scanned, known claimsByJob) 
 		}
 		j := known[e.N]
 		needs := j == nil || j.id == ""
-		if !needs && e.Attempt != 0 && !e.Kind().StoresToken() {
+		if !needs && e.Attempt != 0 && e.Kind().TokenOfClaim() {
 			_, ok := j.tokens[e.Attempt]
 			needs = !ok
 		}
@@ -90,7 +90,7 @@ func (tx *Tx) complete(ctx context.Context, batch []Scanned, known claimsByJob) 
 			return &EventError{e.Pos, fmt.Errorf("%w: there is no job number %d", ErrDamaged, e.N)}
 		}
 		e.Job = j.id
-		if e.Attempt != 0 && !e.Kind().StoresToken() {
+		if e.Attempt != 0 && e.Kind().TokenOfClaim() {
 			e.Token = j.tokens[e.Attempt]
 		}
 	}

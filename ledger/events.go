@@ -229,7 +229,7 @@ func (tx *Tx) scan(ctx context.Context, rows *Rows, known claims) (event.Event, 
 	if e.Kind() == event.KindEnqueued {
 		c, ok = latestClaim{id: event.JobID(r.ULID)}, true
 	}
-	filteredOut := e.Attempt > c.attempt && !e.Kind().StoresToken() // its claim was
+	filteredOut := e.Attempt > c.attempt && e.Kind().TokenOfClaim() // its claim was
 	if !ok || filteredOut {
 		if c, err = tx.latestClaim(ctx, e.N, e.Pos); err != nil {
 			return e, &EventError{e.Pos, err}
@@ -241,9 +241,8 @@ func (tx *Tx) scan(ctx context.Context, rows *Rows, known claims) (event.Event, 
 		e.Token = c.token
 	case event.KindRefused, event.KindStopped:
 		e.Token = r.ULID
-	case event.KindSurvived: // of the last claim; its token is not said
 	default:
-		if e.Attempt != 0 && e.Attempt == c.attempt {
+		if e.Kind().TokenOfClaim() && e.Attempt != 0 && e.Attempt == c.attempt {
 			e.Token = c.token
 		}
 	}

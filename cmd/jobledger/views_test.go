@@ -172,6 +172,9 @@ func TestViewHistoryIsTheEvents(t *testing.T) {
 	s.lost()
 	s.rest()
 	s.cancelled()
+	if err := loseClaim(t, s.Service); err != nil {
+		t.Fatal(err)
+	}
 	arrange(t, s.Service, s.wait)
 	archiveBlock(t, s.Service)
 	columns, rows := rowsOf(t, s.Store.DSN(), `SELECT * FROM history ORDER BY pos`)

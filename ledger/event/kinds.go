@@ -188,9 +188,12 @@ func (k Kind) OfOperator() bool { return k.is(operator) }
 // data.
 func (k Kind) ShowsProcess() bool { return k.is(process) }
 
-// StoresToken reports whether events of this kind are stored with their token. Of other events of a claim
-// it is looked up.
+// StoresToken reports whether events of this kind are stored with their token.
 func (k Kind) StoresToken() bool { return k.is(token) }
+
+// TokenOfClaim reports whether the token of an event of this kind is that of the claim which it concerns, if
+// any, and is looked up there. A survived has no token: it is of the last claim.
+func (k Kind) TokenOfClaim() bool { return !k.is(token | afterClaim) }
 
 // RunsAtOnce reports whether the job of such an event without a run_at is to run at the event's at.
 func (k Kind) RunsAtOnce() bool { return k.is(runsAtOnce) }

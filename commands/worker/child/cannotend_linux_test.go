@@ -93,7 +93,7 @@ func beginUnsignalled(t testing.TB, script, spec string) *unsignalled {
 		_ = u.worker.Process.Kill()
 		_ = u.worker.Wait()
 	})
-	eventually(t, 20*time.Second, "the command's becoming root", func() bool {
+	eventually(t, 60*time.Second, "the command's becoming root", func() bool {
 		text, err := os.ReadFile(u.pids)
 		return err == nil && len(text) > 0
 	})
@@ -125,7 +125,7 @@ func (u *unsignalled) copy(name string, mode uint32) string {
 // said waits until the log has a line that begins so, and returns it.
 func (u *unsignalled) said(begin string) (line string) {
 	u.Helper()
-	eventually(u, 20*time.Second, "a line "+begin, func() bool {
+	eventually(u, 60*time.Second, "a line "+begin, func() bool {
 		text, _ := os.ReadFile(u.log)
 		for l := range strings.Lines(string(text)) {
 			if strings.HasPrefix(l, begin) {
@@ -143,7 +143,7 @@ func (u *unsignalled) root() int { return pidsIn(u, u.pids, 1)[0] }
 func (u *unsignalled) keptAtLeast(n int) string {
 	u.Helper()
 	var lines []string
-	eventually(u, 20*time.Second, fmt.Sprintf("the lease to be kept %d times", n), func() bool {
+	eventually(u, 60*time.Second, fmt.Sprintf("the lease to be kept %d times", n), func() bool {
 		text, _ := os.ReadFile(u.kept)
 		lines = strings.Fields(strings.ReplaceAll(string(text), " ", "_"))
 		return len(lines) >= n
