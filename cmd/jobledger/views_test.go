@@ -3,6 +3,7 @@ package main
 import (
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -165,6 +166,32 @@ func archiveBlock(t *testing.T, s *commands.Service) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// loseClaim has a job's claim taken over and cancelled, and its command reported first as one that cannot be
+// ended, then as ended.
+func loseClaim(t *testing.T, s *commands.Service) error {
+	first := event.Worker{Name: "w7", Boot: "01KKQGAZ43CWGCX9CD0BRFPDBA", Host: "h", PID: 7}
+	next := event.Worker{Name: "w7", Boot: "01KKQGAZ43CWGCX9CD0BRFPDBB", Host: "h", PID: 8}
+	if _, err := s.Enqueue(t.Context(), "cli:ada@desk", commands.Enqueue{Queue: "lost"}); err != nil {
+		return err
+	}
+	jobs, err := s.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"lost"}, Worker: first, Limit: 1})
+	if err != nil {
+		return err
+	}
+	for _, c := range []commands.Command{
+		commands.TakeOver{Token: jobs[0].Token, Process: next, Lease: time.Minute},
+		commands.Cancel{},
+		commands.Heartbeat{Token: jobs[0].Token, Lease: time.Minute, CannotEnd: "pid 9 (sudo) belongs to root"},
+		commands.ReportStop{Token: jobs[0].Token, Signal: "SIGKILL"},
+	} {
+		if _, err := s.Apply(t.Context(), "worker:w7", jobs[0].ID, c); err != nil &&
+			!errors.Is(err, commands.ErrCancelled) {
+			return err
+		}
+	}
+	return nil
 }
 
 func TestViewHistoryIsTheEvents(t *testing.T) {
