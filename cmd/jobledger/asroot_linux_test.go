@@ -287,6 +287,9 @@ func TestRootCommandIsNeverTwice(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "max runtime" && name != "a cancel, and kill -9 of the worker" {
+				ledgertest.Slow(t)
+			}
 			t.Parallel()
 			s := newRooted(t)
 			test(s)

@@ -144,6 +144,9 @@ func TestDependentWaitsForCancelledCommand(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "enqueued before the cancel" && name != "the lease ends" {
+				ledgertest.Slow(t)
+			}
 			t.Parallel()
 			test(newUnended(t))
 		})
@@ -154,6 +157,9 @@ func TestScheduleWaitsForCancelledCommand(t *testing.T) {
 	t.Parallel()
 	for _, overlap := range []string{"skip", "wait", "replace"} {
 		t.Run(overlap, func(t *testing.T) {
+			if overlap != "wait" {
+				ledgertest.Slow(t)
+			}
 			t.Parallel()
 			r := newUnended(t)
 			r.run("schedule", "set", "often", "-q", "mail", "--every", "4s", "--overlap", overlap, "parent")

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"jobledger/ledger/ledgertest"
 )
 
 // timesIn reports what of the times of a page is not in zone, and how many there are.
@@ -40,7 +42,8 @@ func TestOneZoneEverywhere(t *testing.T) {
 		"/workers", "/failures?" + window, "/incident?" + window, "/queues/mail?" + window, "/lanes?" + window,
 		"/integrity",
 		"/jobs?queue=mail", "/diff?" + window, "/workers/alpha-render?" + window}
-	for _, name := range []string{"", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe", "UTC"} {
+	zones := []string{"", "Asia/Kathmandu", "America/New_York", "Australia/Lord_Howe", "UTC"}
+	for _, name := range zones[:ledgertest.Size(2, 2, len(zones))] {
 		zone, err := time.LoadLocation(name)
 		check(t, err)
 		times := 0
