@@ -235,16 +235,13 @@ func (tx *Tx) scan(ctx context.Context, rows *Rows, known claims) (event.Event, 
 			return e, &EventError{e.Pos, err}
 		}
 	}
-	switch e.Kind() {
-	case event.KindClaimed:
-		c.attempt, c.token = e.Attempt, r.ULID
-		e.Token = c.token
-	case event.KindRefused, event.KindStopped:
-		e.Token = r.ULID
-	default:
-		if e.Kind().TokenOfClaim() && e.Attempt != 0 && e.Attempt == c.attempt {
-			e.Token = c.token
+	switch k := e.Kind(); {
+	case k.StoresToken():
+		if e.Token = r.ULID; k == event.KindClaimed {
+			c.attempt, c.token = e.Attempt, e.Token
 		}
+	case k.TokenOfClaim() && e.Attempt != 0 && e.Attempt == c.attempt:
+		e.Token = c.token
 	}
 	e.Job = c.id
 	if e.To.Final() || len(known) >= maxClaims {

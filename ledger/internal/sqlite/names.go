@@ -36,7 +36,10 @@ func NamesOf(path string) Names {
 	}
 	// A file has a second name for a moment when it is made and when it is replaced, which is not one that a
 	// process works with. So a second name counts when it stays.
-	for range namesLooks {
+	for look := range namesLooks {
+		if look > 0 {
+			time.Sleep(namesPause)
+		}
 		info, err := os.Stat(real)
 		if err != nil {
 			return n
@@ -47,7 +50,6 @@ func NamesOf(path string) Names {
 		if n.Links == 1 {
 			break
 		}
-		time.Sleep(namesPause)
 	}
 	n.Mounted = isMountPoint(real)
 	return n
