@@ -113,9 +113,6 @@ func (p *Verbs) enqueue(c *cli.Context) error {
 	if e.Payload, err = p.ReadBody("payload", c.Args().First()); err != nil {
 		return err
 	}
-	if !c.Args().Present() && p.InputWaits() {
-		p.Message("the payload is empty: what comes on standard input is read for - only")
-	}
 	if err := e.Check(); err != nil { // before a ledger is made
 		return err
 	}
@@ -139,6 +136,9 @@ func (p *Verbs) enqueue(c *cli.Context) error {
 	}
 	if err != nil {
 		return err
+	}
+	if !c.Args().Present() && p.InputWaits() { // asked late, when its writer had some time
+		p.Message("the payload is empty: what comes on standard input is read for - only")
 	}
 	answer := answers[0]
 	answer.Existing = answer.Existing && string(answer.ID) != e.ID
