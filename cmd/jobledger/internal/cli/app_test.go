@@ -66,7 +66,7 @@ func TestMissingArgumentsAndFlags(t *testing.T) {
 		{work, "work -- sh", "missing flag --queue (-q)", "see 'jobledger work --help'"},
 	}
 	for _, tt := range tests {
-		l, err := normalize(words(tt.typed), GlobalFlags(""), []Verb{tt.v})
+		l, err := normalize(wordsOf(tt.typed), GlobalFlags(""), []Verb{tt.v})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,7 +181,7 @@ func TestProgramRunsVerb(t *testing.T) {
 		p, stdout := printing(0, false)
 		var stderr strings.Builder
 		p.Stderr = &stderr
-		code := p.finish(p.Dispatch(t.Context(), append([]string{"pause"}, words(tt.typed)...),
+		code := p.finish(p.Dispatch(t.Context(), append([]string{"pause"}, wordsOf(tt.typed)...),
 			[]Verb{pauseLike(p)}))
 		if code != tt.code || stdout.String() != tt.stdout || stderr.String() != tt.stderr {
 			t.Errorf("%s: got exit %d\n%s%s", tt.typed, code, stdout, stderr.String())
@@ -210,7 +210,7 @@ func TestGlobalFlags(t *testing.T) {
 			p := &Program{}
 			verbs := []Verb{{Name: "try", Run: func(*Context) error { return nil }}}
 			globals := GlobalFlags(p.DefaultActor())
-			l, err := normalize(words(tt.line), globals, verbs)
+			l, err := normalize(wordsOf(tt.line), globals, verbs)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -244,7 +244,7 @@ func TestCandidates(t *testing.T) {
 	}
 	for _, tt := range tests {
 		var got []string
-		for _, c := range (&Program{}).candidates(verbs, words(tt.line)) {
+		for _, c := range (&Program{}).candidates(verbs, wordsOf(tt.line)) {
 			got = append(got, c[0])
 		}
 		if strings.Join(got, " ") != tt.want {

@@ -75,7 +75,7 @@ func TestNormalizeFlagsBeforeArguments(t *testing.T) {
 		{"work -q mail sh -f", "work --queue=mail --follow -- sh"},
 	}
 	for _, tt := range tests {
-		l, err := normalize(words(tt.typed), GlobalFlags(""), tryVerbs(nil))
+		l, err := normalize(wordsOf(tt.typed), GlobalFlags(""), tryVerbs(nil))
 		if err != nil {
 			t.Errorf("%s: %v", tt.typed, err)
 			continue
@@ -84,7 +84,7 @@ func TestNormalizeFlagsBeforeArguments(t *testing.T) {
 		if l.rest != nil {
 			got = append(append(got, "|"), l.rest...)
 		}
-		if want := words(tt.want); !slices.Equal(got, want) {
+		if want := wordsOf(tt.want); !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, want %q", tt.typed, got, want)
 		}
 	}
@@ -109,7 +109,7 @@ func TestNormalizeFindsHelpAndVersion(t *testing.T) {
 		{"-- put", "", false, false},
 	}
 	for _, tt := range tests {
-		l, err := normalize(words(tt.typed), GlobalFlags(""), tryVerbs(nil))
+		l, err := normalize(wordsOf(tt.typed), GlobalFlags(""), tryVerbs(nil))
 		if err != nil || l.verb != tt.verb || l.help != tt.help || l.version != tt.version {
 			t.Errorf("%s: got verb %q, help %t, version %t, %v", tt.typed, l.verb, l.help, l.version, err)
 		}
@@ -141,7 +141,7 @@ func TestNormalizeRefuses(t *testing.T) {
 		{"--db a put --db b", "flag --db is given twice, but takes one value", ""},
 	}
 	for _, tt := range tests {
-		_, err := normalize(words(tt.typed), GlobalFlags(""), tryVerbs(nil))
+		_, err := normalize(wordsOf(tt.typed), GlobalFlags(""), tryVerbs(nil))
 		code, why, hint := fault.Explain(err)
 		if code != ExitUsage || why != tt.why || tt.hint != "" && hint != tt.hint {
 			t.Errorf("%s: got %d, %q, hint %q; want %q, hint %q", tt.typed, code, why, hint, tt.why, tt.hint)
@@ -195,7 +195,7 @@ func TestFlagBadValuesAreUsageErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		p, verbs := &Program{}, tryVerbs(func(*Context) error { return nil })
-		l, err := normalize(words(tt.typed), GlobalFlags(""), verbs)
+		l, err := normalize(wordsOf(tt.typed), GlobalFlags(""), verbs)
 		if err == nil {
 			err = p.App(GlobalFlags(""), verbs, l.givenGlobals()).RunContext(context.Background(), l.words())
 		}
@@ -264,8 +264,8 @@ func FuzzNormalize(f *testing.F) {
 	})
 }
 
-// words splits a line at blanks; ~ is an empty word.
-func words(text string) []string {
+// wordsOf splits a line at blanks; ~ is an empty word.
+func wordsOf(text string) []string {
 	all := strings.Fields(text)
 	for i, w := range all {
 		if w == "~" {

@@ -9,13 +9,13 @@ import (
 )
 
 // gapNames are the buckets of gaps in the head of a table, in words, and in a picture.
-var gapNames, gapWords, gapShort = func() (names, words, short []string) {
+var gapNames, gapWords, gapShort = func() (names, texts, short []string) {
 	end := ""
 	for _, d := range attempts.GapEnds {
 		end = render.Duration(d)
-		names, words, short = append(names, "≤ "+end), append(words, "up to "+end), append(short, end)
+		names, texts, short = append(names, "≤ "+end), append(texts, "up to "+end), append(short, end)
 	}
-	return append(names, "> "+end), append(words, "over "+end), append(short, "more")
+	return append(names, "> "+end), append(texts, "over "+end), append(short, "more")
 }()
 
 // gapHistogram draws the gaps of a worker.
