@@ -25,6 +25,7 @@ type document struct {
 		RequestBody struct {
 			Content map[string]struct{ Example any }
 		}
+		Responses map[string]struct{ Content map[string]any }
 	}
 }
 

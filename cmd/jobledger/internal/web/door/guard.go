@@ -5,8 +5,11 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"path"
 	"strings"
 	"time"
+
+	"jobledger/commands/remote/wire"
 )
 
 // Route is a pattern of [http.ServeMux] with its handler, which returns an error instead of writing it.
@@ -83,10 +86,24 @@ func (d *Door) refuse(r *http.Request, ours bool) *Problem {
 			"the addresses of this server begin with "+d.Prefix.At("/"))
 	case d.turnsAway(r):
 		return errDraining
+	case isAlias(r.URL.Path):
+		return Refusal(http.StatusNotFound, "no_resource",
+			"there is nothing at this address: a part of its path is empty, . or ..")
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && !d.takes(r):
 		return Refusal(http.StatusMethodNotAllowed, "method", "this address does not take "+r.Method)
 	}
 	return nil
+}
+
+// isAlias reports whether p is another spelling of a path of the API: http.ServeMux would lead there, by a
+// page for people.
+func isAlias(p string) bool {
+	clean := path.Clean(p)
+	if strings.HasSuffix(p, "/") && clean != "/" {
+		clean += "/"
+	}
+	return clean != p &&
+		(strings.HasPrefix(p, wire.Root+"/") || strings.HasPrefix(clean, wire.Root+"/"))
 }
 
 // takes reports whether there is a route for the method and the path of r.

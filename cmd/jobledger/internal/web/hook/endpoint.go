@@ -99,12 +99,18 @@ func (e Endpoint) checkName() error {
 func (e Endpoint) checkURL() error {
 	u, err := url.Parse(e.URL)
 	switch {
-	case err != nil || u.Host == "" || len(e.URL) > MaxURL || u.Scheme != "https" && u.Scheme != "http":
+	case e.URL == "":
 		return &commands.InvalidError{Field: "url", Allowed: "https://HOST/PATH"}
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+		return &commands.InvalidError{Field: "url", Got: "of this form", Allowed: "https://HOST/PATH"}
+	case len(e.URL) > MaxURL:
+		return &commands.InvalidError{Field: "url", Got: fmt.Sprintf("of %d bytes", len(e.URL)),
+			Allowed: fmt.Sprintf("up to %d", MaxURL)}
 	case u.User != nil || u.Fragment != "":
-		return &commands.InvalidError{Field: "url", Allowed: "https://HOST/PATH without a password or a #"}
+		return &commands.InvalidError{Field: "url", Got: "with a user, a password or a #",
+			Allowed: "https://HOST/PATH"}
 	case u.Scheme == "http" && len(e.Allow) == 0:
-		return &commands.InvalidError{Field: "url",
+		return &commands.InvalidError{Field: "url", Got: "with http",
 			Allowed: "https; http is for addresses that --allow names, such as 127.0.0.0/8"}
 	}
 	return nil
