@@ -8,6 +8,7 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection/follow"
 )
 
 // operatorKinds are what operators do. Jobs are cancelled and retried because of other jobs too.
@@ -22,7 +23,8 @@ const (
 // Acts asks what operators did within a window: to the queue of the span and its jobs, or to all.
 type Acts struct {
 	Span
-	Limit int // at most so many, the last ones
+	Limit   int  // at most so many, the last ones
+	ByQueue bool // what was done to jobs of different queues is not one act
 }
 
 // Act is what an operator did: one event, or several of one kind by one actor for one reason within a minute
@@ -30,6 +32,7 @@ type Acts struct {
 type Act struct {
 	event.Event // the last of them
 	Reason      string
+	Queue       string // of the jobs, with [Acts.ByQueue]
 	Count       int
 	Begin       time.Time     // of the first of them
 	Spread      time.Duration // of jobs that were retried: from when the first one may run to the last
@@ -47,8 +50,8 @@ type ActList struct {
 
 // actKey is what the events of one act have in common.
 type actKey struct {
-	kind          event.Kind
-	actor, reason string
+	kind                 event.Kind
+	actor, reason, queue string
 }
 
 // Read returns the acts. It reads the last events of operators, up to 20,000.
@@ -72,7 +75,13 @@ func (q Acts) Read(ctx context.Context, tx *ledger.Tx) (acts ActList, err error)
 			page = append(page, e)
 		}
 		for _, e := range slices.Backward(page) {
-			if act := addAct(recent, e); act != nil {
+			queue := ""
+			if q.ByQueue && e.N != 0 {
+				if queue, err = follow.QueueAt(ctx, tx, e.N); err != nil {
+					return acts, err
+				}
+			}
+			if act := addAct(recent, e, queue); act != nil {
 				all = append(all, act)
 			}
 		}
@@ -96,14 +105,14 @@ func (q Acts) Read(ctx context.Context, tx *ledger.Tx) (acts ActList, err error)
 
 // addAct adds e to the act that it belongs to, or returns a new one. The events come from the last to the
 // first, so that of a job that is retried and spread, rescheduled comes first.
-func addAct(recent map[actKey]*Act, e event.Event) (added *Act) {
+func addAct(recent map[actKey]*Act, e event.Event, queue string) (added *Act) {
 	if said(e.Body, "Because") != "" { // another job did it
 		return nil
 	}
-	key := actKey{e.Kind(), e.Actor, said(e.Body, "Reason")}
+	key := actKey{e.Kind(), e.Actor, said(e.Body, "Reason"), queue}
 	act := recent[key]
 	if act == nil || e.N == 0 || act.Begin.Sub(e.At) >= time.Minute {
-		act = &Act{Event: e, Reason: key.reason, jobs: make(map[int64]int64)}
+		act = &Act{Event: e, Reason: key.reason, Queue: queue, jobs: make(map[int64]int64)}
 		recent[key], added = act, act
 	}
 	act.Count, act.Begin = act.Count+1, e.At

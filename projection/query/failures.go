@@ -75,29 +75,29 @@ func (q Failures) Read(ctx context.Context, tx *ledger.Tx) (all FailureGroups, e
 		}
 	}
 	byKey := make(map[[3]string]*FailureGroup)
-	err = q.each(ctx, tx, func(f failure) {
-		key := [3]string{"", f.code, ""}
+	err = q.Each(ctx, tx, func(f Failure) {
+		key := [3]string{"", f.Code, ""}
 		if q.By != ByCode {
-			key[0] = f.queue
+			key[0] = f.Queue
 		}
 		if q.By == ByDetail {
-			key[2] = Fingerprint(f.detail)
+			key[2] = Fingerprint(f.Detail)
 		}
 		g := byKey[key]
 		if g == nil {
-			g = &FailureGroup{Queue: key[0], Code: key[1], Detail: key[2], First: f.at, Jobs: make(map[int64]bool),
+			g = &FailureGroup{Queue: key[0], Code: key[1], Detail: key[2], First: f.At, Jobs: make(map[int64]bool),
 				Workers: make(map[string]int), Versions: make(map[string]int)}
 			byKey[key] = g
 		}
 		all.Attempts++
 		g.Attempts++
-		g.Jobs[f.n] = true
-		g.Last, g.LastPos, g.Example = f.at, f.pos, cmp.Or(f.detail, g.Example)
-		g.Each = append(g.Each, Failed{f.pos, f.at, f.detail})
-		if f.worker.Name != "" {
-			g.Workers[f.worker.Name]++
+		g.Jobs[f.N] = true
+		g.Last, g.LastPos, g.Example = f.At, f.Pos, cmp.Or(f.Detail, g.Example)
+		g.Each = append(g.Each, f.Failed)
+		if f.Worker.Name != "" {
+			g.Workers[f.Worker.Name]++
 		}
-		g.Versions[f.worker.Version]++
+		g.Versions[f.Worker.Version]++
 	})
 	all.List = slices.SortedFunc(maps.Values(byKey), func(a, b *FailureGroup) int {
 		return cmp.Or(cmp.Compare(b.Attempts, a.Attempts), strings.Compare(a.Code, b.Code),
@@ -130,24 +130,25 @@ func (q Failures) outcomes() []event.Kind {
 	return q.Outcomes
 }
 
-// failure is an attempt that ended badly.
-type failure struct {
-	pos          int64
-	at           time.Time
-	n            int64 // the job's number
-	job          event.JobID
-	attempt      int
-	queue        string
-	worker       event.Worker // that had the job
-	code, detail string       // see [FailureGroup]
+// Failure is an attempt that ended badly.
+type Failure struct {
+	Failed
+	N       int64 // the job's number
+	Job     event.JobID
+	Attempt int
+	Queue   string
+	Worker  event.Worker // that had the job
+	Code    string       // see [FailureGroup]
+	Kind    event.Kind   // of the event that ended it
+	GivenUp bool         // the job is not tried again
 }
 
 const failures = `SELECT e.pos, e.at, e.job, q.ulid, e.attempt, q.data ->> 'queue', e.worker,
-    coalesce(e.data ->> 'error_code', e.data ->> 'reason', ''), e.data ->> 'error_detail'
+    coalesce(e.data ->> 'error_code', e.data ->> 'reason', ''), e.data ->> 'error_detail', e.kind, e.to_state
 FROM events e CROSS JOIN events q WHERE q.pos = e.job AND e.pos > ? AND e.pos <= ? AND e.kind IN (`
 
-// each calls fn with each failure, in the order in which they happened.
-func (q Failures) each(ctx context.Context, tx *ledger.Tx, fn func(failure)) (err error) {
+// Each calls fn with each failure, in the order in which they happened. By and Limit do not matter.
+func (q Failures) Each(ctx context.Context, tx *ledger.Tx, fn func(Failure)) (err error) {
 	kinds := q.outcomes()
 	text, args := failures+table.Placeholders(len(kinds))+`)`, []any{q.From.Pos, q.To.Pos}
 	for _, k := range kinds {
@@ -163,10 +164,11 @@ func (q Failures) each(ctx context.Context, tx *ledger.Tx, fn func(failure)) (er
 	failed := tx.Each(ctx, func(row []driver.Value) bool {
 		number := func(i int) int64 { n, _ := row[i].(int64); return n }
 		detail, _, _ := strings.Cut(ledger.Text(row[8]), "\n")
-		f := failure{pos: number(0), at: event.FromMicros(number(1)), n: number(2),
-			job: event.JobID(ledger.Text(row[3])), attempt: int(number(4)), queue: ledger.Text(row[5]),
-			code: ledger.Text(row[7]), detail: detail}
-		if f.worker, err = tx.WorkerOf(ctx, number(6)); err == nil {
+		f := Failure{Failed: Failed{number(0), event.FromMicros(number(1)), detail}, N: number(2),
+			Job: event.JobID(ledger.Text(row[3])), Attempt: int(number(4)), Queue: ledger.Text(row[5]),
+			Code: ledger.Text(row[7]), Kind: event.Kind(number(9)),
+			GivenUp: event.State(number(10)) == event.FailedState}
+		if f.Worker, err = tx.WorkerOf(ctx, number(6)); err == nil {
 			fn(f)
 		}
 		return err == nil

@@ -19,13 +19,10 @@ type Taken struct{ Span }
 
 // TakenJob is a job that was taken from a worker.
 type TakenJob struct {
-	At      time.Time // when it was taken
-	Job     event.JobID
-	Queue   string
-	Attempt int
-	From    event.Worker
-	Reason  string
-	Next    Attempt // may have begun after the window; the zero Attempt: no worker got it
+	event.Event // by which it was taken back; its Worker is the one that had the job
+	*event.Reclaimed
+	Queue string
+	Next  Attempt // may have begun after the window; the zero Attempt: no worker got it
 }
 
 // Waited is from when the job was taken until another worker got it; negative: none did.
@@ -37,9 +34,9 @@ func (t TakenJob) Waited() time.Duration {
 }
 
 // taken are the failures that are meant when a job was taken from a worker.
-func (s Span) taken(ctx context.Context, tx *ledger.Tx) (found []failure, err error) {
+func (s Span) taken(ctx context.Context, tx *ledger.Tx) (found []Failure, err error) {
 	q := Failures{Span: s, Outcomes: []event.Kind{event.KindReclaimed}}
-	err = q.each(ctx, tx, func(f failure) { found = append(found, f) })
+	err = q.Each(ctx, tx, func(f Failure) { found = append(found, f) })
 	return found, err
 }
 
@@ -55,8 +52,12 @@ func (q Taken) Read(ctx context.Context, tx *ledger.Tx) (taken []TakenJob, err e
 		return nil, err
 	}
 	for _, f := range found {
-		t := TakenJob{At: f.at, Job: f.job, Queue: f.queue, Attempt: f.attempt, From: f.worker, Reason: f.code}
-		next, err := Attempts{Span: Span{To: latest}, Job: f.n, After: f.pos, Limit: 1}.Read(ctx, tx)
+		t := TakenJob{Queue: f.Queue}
+		if t.Event, _, err = tx.EventAt(ctx, f.Pos); err != nil {
+			return nil, err
+		}
+		t.Reclaimed, _ = t.Body.(*event.Reclaimed)
+		next, err := Attempts{Span: Span{To: latest}, Job: f.N, After: f.Pos, Limit: 1}.Read(ctx, tx)
 		if err != nil {
 			return nil, err
 		}
@@ -69,6 +70,36 @@ func (q Taken) Read(ctx context.Context, tx *ledger.Tx) (taken []TakenJob, err e
 		return cmp.Or(a.At.Compare(b.At), strings.Compare(string(a.Job), string(b.Job)))
 	})
 	return taken, nil
+}
+
+// Loss is one period without heartbeats of a worker process that ended with jobs being taken back. A process
+// that came back and was silent again has another one.
+type Loss struct {
+	Worker        event.Worker
+	Jobs          []TakenJob // at least one
+	LastHeartbeat time.Time  // zero: it sent none
+	LeaseEnd      time.Time  // the first lease that ran out
+}
+
+// Losses are the losses of the processes from which jobs were taken, in the order in which they were
+// detected.
+func Losses(taken []TakenJob) (all []*Loss) {
+	latest := make(map[event.Worker]*Loss)
+	for _, t := range taken {
+		l := latest[t.Worker]
+		if l == nil || t.LastHeartbeat.After(l.Jobs[len(l.Jobs)-1].At) { // it was alive in between
+			l = &Loss{Worker: t.Worker, LeaseEnd: t.LeaseUntil}
+			latest[t.Worker], all = l, append(all, l)
+		}
+		l.Jobs = append(l.Jobs, t)
+		if t.LastHeartbeat.After(l.LastHeartbeat) {
+			l.LastHeartbeat = t.LastHeartbeat
+		}
+		if t.LeaseUntil.Before(l.LeaseEnd) {
+			l.LeaseEnd = t.LeaseUntil
+		}
+	}
+	return all
 }
 
 // Poison asks which jobs were taken from more than one worker process within a window.
@@ -93,13 +124,13 @@ func (q Poison) Read(ctx context.Context, tx *ledger.Tx) (poison []PoisonJob, er
 	jobs := make(map[int64]*PoisonJob)
 	seen := make(map[int64]map[string]bool)
 	for _, f := range found {
-		if jobs[f.n] == nil {
-			jobs[f.n], seen[f.n] = &PoisonJob{Job: f.job, Queue: f.queue}, make(map[string]bool)
+		if jobs[f.N] == nil {
+			jobs[f.N], seen[f.N] = &PoisonJob{Job: f.Job, Queue: f.Queue}, make(map[string]bool)
 		}
-		j := jobs[f.n]
-		j.Taken, j.Last, j.Workers = j.Taken+1, f.at, append(j.Workers, f.worker.Name)
-		seen[f.n][f.worker.Boot] = true
-		j.Processes = int64(len(seen[f.n]))
+		j := jobs[f.N]
+		j.Taken, j.Last, j.Workers = j.Taken+1, f.At, append(j.Workers, f.Worker.Name)
+		seen[f.N][f.Worker.Boot] = true
+		j.Processes = int64(len(seen[f.N]))
 	}
 	maps.DeleteFunc(jobs, func(_ int64, j *PoisonJob) bool { return j.Processes < 2 })
 	for n, j := range jobs {

@@ -6,8 +6,8 @@
 //	err = report.Depth.WriteSVG(chart) // the report shows it as depth.svg
 //
 // A [Report] is data: which workers lost jobs, what was taken back, refused and given up, failures by code,
-// what operators did, the depth of the queues minute by minute, and what is wrong with the ledger. It is
-// bounded, so a window of millions of events fits in memory and on a page.
+// what operators did, the depth of the queues minute by minute, and what is wrong with the ledger. It
+// costs memory for what went wrong, not for what went well, and it prints the first rows of each table.
 //
 // [WriteFolder] makes the folder of 'jobledger incident': the report, and the events, the attempts and a
 // trace, which package export writes. The package opens no ledger.
@@ -15,8 +15,8 @@
 // Files in reading order:
 //
 //   - report.go: [Report], the data
-//   - investigate.go: [Investigate], which gathers it in one pass over the events
-//   - depth.go: [Depth], the jobs queued and held minute by minute; chart.go draws it
+//   - investigate.go: [Investigate], which asks package projection/query for it
+//   - chart.go: [Depth], the jobs queued and held minute by minute, and its drawing
 //   - markdown.go: [Report.WriteMarkdown]
 //   - folder.go: [WriteFolder]
 package incident

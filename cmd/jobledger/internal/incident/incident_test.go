@@ -52,21 +52,21 @@ func TestInvestigateBadNight(t *testing.T) {
 	if r.Events != w.Until-w.After {
 		t.Errorf("%d events in a window of %d", r.Events, w.Until-w.After)
 	}
-	if r.Activity.Reclaimed != r.Reclaims.Total || r.Activity.Refused != r.Refused.Total ||
-		r.Reclaims.Total == 0 {
-		t.Errorf("%+v, but %d reclaims and %d refused writes", r.Activity, r.Reclaims.Total, r.Refused.Total)
+	if r.Activity.Reclaimed != int64(len(r.Taken)) || r.Activity.Refused != int64(len(r.Refused)) ||
+		len(r.Taken) == 0 {
+		t.Errorf("%+v, but %d reclaims and %d refused writes", r.Activity, len(r.Taken), len(r.Refused))
 	}
-	jobs, attempts := int64(0), int64(0)
+	jobs, attempts := 0, int64(0)
 	names := make(map[string]bool)
 	for _, l := range r.LostWorkers {
 		names[l.Worker.Name] = true
-		jobs += l.Jobs
-		if l.Detected.Before(l.LeaseEnd) || l.LeaseEnd.Before(l.LastHeartbeat) {
+		jobs += len(l.Jobs)
+		if l.Jobs[0].At.Before(l.LeaseEnd) || l.LeaseEnd.Before(l.LastHeartbeat) {
 			t.Errorf("lost worker %+v", *l)
 		}
 	}
-	if jobs != r.Reclaims.Total || !names["charlie-render"] {
-		t.Errorf("%d jobs lost by %v, %d reclaims", jobs, names, r.Reclaims.Total)
+	if jobs != len(r.Taken) || !names["charlie-render"] {
+		t.Errorf("%d jobs lost by %v, %d reclaims", jobs, names, len(r.Taken))
 	}
 	for _, g := range r.Failures {
 		attempts += g.Attempts

@@ -5,12 +5,14 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger/event"
+	"jobledger/projection/audit"
+	"jobledger/projection/query"
+	"jobledger/projection/status"
 )
 
 // WriteMarkdown writes r as Markdown. It shows the chart as depth.svg and describes the files that 'jobledger
@@ -23,12 +25,8 @@ func (r *Report) WriteMarkdown(out io.Writer) error {
 		formatTime(r.Window.From), formatTime(r.Window.To), r.Window.After+1, r.Window.Until, quote(r.Ledger))
 	r.summary(w)
 	r.timeline(w)
-	r.lostWorkers(w)
-	r.silentWorkers(w)
-	r.reclaims(w)
-	r.refused(w)
-	r.failures(w)
-	r.givenUp(w)
+	r.workers(w)
+	r.attempts(w)
 	r.operators(w)
 	r.depth(w)
 	r.verdict(w)
@@ -69,17 +67,41 @@ type markdown struct{ *bufio.Writer }
 
 func (w *markdown) line(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
 
-// table begins a table.
-func (w *markdown) table(columns ...string) {
-	w.row(columns...)
-	w.line("%s", strings.Repeat("|---", len(columns))+"|")
+func (w *markdown) row(cells ...any) {
+	for _, c := range cells {
+		if t, isTime := c.(time.Time); isTime {
+			c = formatTime(t)
+		}
+		fmt.Fprintf(w, "| %v ", c)
+	}
+	w.line("|")
 }
 
-func (w *markdown) row(cells ...string) { w.line("| %s |", strings.Join(cells, " | ")) }
+// table begins a table.
+func (w *markdown) table(columns string) {
+	w.line("| %s |", strings.ReplaceAll(columns, ",", " |"))
+	w.line("%s", strings.Repeat("|---", strings.Count(columns, ",")+1)+"|")
+}
 
-// rest says how many of total rows are left out, and which file has them.
-func (w *markdown) rest(total int64, shown int, file string) {
-	if more := total - int64(shown); more > 0 {
+// section writes a table of the first rows, and which file has the rest of them.
+func section[T any](w *markdown, title, columns string, rows []T, file string, cells func(T) []any) {
+	if title != "" {
+		w.line("\n## %s\n", title)
+	}
+	if len(rows) == 0 {
+		w.line("None.")
+		return
+	}
+	w.table(columns)
+	for _, row := range rows[:min(len(rows), maxRows)] {
+		w.row(cells(row)...)
+	}
+	w.rest(len(rows)-maxRows, file)
+}
+
+// rest says how many are left out, and which file has them.
+func (w *markdown) rest(more int, file string) {
+	if more > 0 {
 		w.line("\n… and %d more; see `%s`.", more, file)
 	}
 }
@@ -90,8 +112,8 @@ func (r *Report) summary(w *markdown) {
 			"| cancelled | given up |")
 	w.line("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
 	a := r.Activity
-	w.line("| %d | %d | %d | %d | %d | %d | %d | %d | %d | %d |", r.Events, a.Enqueued, a.Claimed, a.Succeeded,
-		a.Failed, a.Released, a.Reclaimed, a.Refused, a.Cancelled, r.GivenUp.Total)
+	w.row(r.Events, a.Enqueued, a.Claimed, a.Succeeded, a.Failed, a.Released, a.Reclaimed, a.Refused,
+		a.Cancelled, len(r.GivenUp))
 }
 
 // someFailures is how many failures of one kind in a row the timeline mentions. Some attempts fail on good
@@ -119,105 +141,56 @@ func (r *Report) timeline(w *markdown) {
 	if shown == 0 {
 		w.line("Nothing but claims that came to an end normally.")
 	}
-	w.rest(r.Omitted, 0, "events.jsonl")
+	w.rest(r.Omitted, "events.jsonl")
 }
 
-func (r *Report) lostWorkers(w *markdown) {
-	w.line("\n## Workers from which jobs were taken back\n")
-	if len(r.LostWorkers) == 0 {
-		w.line("None.")
-		return
+// workers lists those that lost jobs, and those that fell silent and lost none.
+func (r *Report) workers(w *markdown) {
+	section(w, "Workers from which jobs were taken back", "worker, host, pid, jobs, last heartbeat, "+
+		"first lease end, detected, after, refused writes, back at", r.LostWorkers, "attempts.csv",
+		func(l *LostWorker) []any {
+			detected := l.Jobs[0].At
+			return []any{quote(l.Worker.Name), quote(l.Worker.Host), l.Worker.PID, len(l.Jobs), l.LastHeartbeat,
+				l.LeaseEnd, detected, render.Briefly(detected.Sub(l.LeaseEnd)), l.Refused, l.Back}
+		})
+	if len(r.Silent) > 0 {
+		section(w, "Other workers that fell silent without having stopped",
+			"worker, host, pid, jobs, last sign of life, replaced at", r.Silent, "events.jsonl",
+			func(l status.LostWorker) []any {
+				return []any{quote(l.Name), quote(l.Host), l.PID, len(l.Jobs), l.SeenAt, l.Replaced}
+			})
 	}
-	w.table("worker", "host", "pid", "jobs", "last heartbeat", "first lease end", "detected", "after",
-		"refused writes", "back at")
-	shown := r.LostWorkers[:min(len(r.LostWorkers), maxRows)]
-	for _, l := range shown {
-		w.row(quote(l.Worker.Name), quote(l.Worker.Host), strconv.Itoa(l.Worker.PID), fmt.Sprint(l.Jobs),
-			formatTime(l.LastHeartbeat), formatTime(l.LeaseEnd), formatTime(l.Detected),
-			render.Briefly(l.Detected.Sub(l.LeaseEnd)), fmt.Sprint(l.Refused), formatTime(l.Back))
-	}
-	w.rest(int64(len(r.LostWorkers)), len(shown), "attempts.csv")
 }
 
-// silentWorkers lists the other lost workers: no job was taken back from them.
-func (r *Report) silentWorkers(w *markdown) {
-	if len(r.Silent) == 0 {
-		return
+// attempts lists those that ended badly.
+func (r *Report) attempts(w *markdown) {
+	section(w, "Reclaims", "job, queue, attempt, worker, last heartbeat, lease end, detected, why, next try",
+		r.Taken, "attempts.csv", func(t query.TakenJob) []any {
+			return []any{quote(string(t.Job)), quote(t.Queue), t.Attempt, quote(t.Worker.Name), t.LastHeartbeat,
+				t.LeaseUntil, t.At, quote(t.Reason), cmp.Or(formatTime(t.RetryAt), "none")}
+		})
+	section(w, "Refused writes", "at, job, attempt, worker, command, why, result offered", r.Refused,
+		"events.jsonl", func(e event.Event) []any {
+			b, offered := e.Body.(*event.Refused), ""
+			if b.OfferedBytes > 0 || b.OfferedSHA256 != "" {
+				offered = fmt.Sprintf("%s, SHA-256 %s",
+					render.Count(b.OfferedBytes, "byte"), quote(render.OrNone(b.OfferedSHA256)))
+			}
+			return []any{e.At, quote(string(e.Job)), e.Attempt, quote(e.Worker.Name), quote(b.Command),
+				quote(b.Why), offered}
+		})
+	section(w, "Failures by code", "code, attempts, jobs, first, last, the last detail", r.Failures,
+		"attempts.csv", func(g *query.FailureGroup) []any {
+			return []any{quote(g.Code), g.Attempts, len(g.Jobs), g.First, g.Last,
+				quote(render.Truncate(strings.TrimSpace(g.Example), 200))}
+		})
+	if len(r.GivenUp) > 0 {
+		section(w, "Jobs given up", "at, job, queue, attempt, worker, code", r.GivenUp, "attempts.csv",
+			func(f query.Failure) []any {
+				return []any{f.At, quote(string(f.Job)), quote(f.Queue), f.Attempt, quote(f.Worker.Name),
+					quote(f.Code)}
+			})
 	}
-	w.line("\n## Other workers that fell silent without having stopped\n")
-	w.table("worker", "host", "pid", "jobs", "last sign of life", "replaced at")
-	shown := r.Silent[:min(len(r.Silent), maxRows)]
-	for _, l := range shown {
-		w.row(quote(l.Name), quote(l.Host), strconv.Itoa(l.PID), strconv.Itoa(len(l.Jobs)),
-			formatTime(l.SeenAt), formatTime(l.Replaced))
-	}
-	w.rest(int64(len(r.Silent)), len(shown), "events.jsonl")
-}
-
-func (r *Report) reclaims(w *markdown) {
-	w.line("\n## Reclaims\n")
-	if r.Reclaims.Total == 0 {
-		w.line("None.")
-		return
-	}
-	w.table("job", "queue", "attempt", "worker", "last heartbeat", "lease end", "detected", "why", "next try")
-	for _, x := range r.Reclaims.Rows {
-		next := "none"
-		if !x.RetryAt.IsZero() {
-			next = formatTime(x.RetryAt)
-		}
-		w.row(quote(string(x.Job)), quote(x.Queue), strconv.Itoa(x.Attempt), quote(x.Worker.Name),
-			formatTime(x.LastHeartbeat), formatTime(x.LeaseUntil), formatTime(x.At), quote(x.Reason), next)
-	}
-	w.rest(r.Reclaims.Total, len(r.Reclaims.Rows), "attempts.csv")
-}
-
-func (r *Report) refused(w *markdown) {
-	w.line("\n## Refused writes\n")
-	if r.Refused.Total == 0 {
-		w.line("None.")
-		return
-	}
-	w.table("at", "job", "attempt", "worker", "command", "why", "result offered")
-	for _, e := range r.Refused.Rows {
-		b := e.Body.(*event.Refused)
-		offered := ""
-		if b.OfferedBytes > 0 || b.OfferedSHA256 != "" {
-			offered = fmt.Sprintf("%s, SHA-256 %s",
-				render.Count(b.OfferedBytes, "byte"), quote(render.OrNone(b.OfferedSHA256)))
-		}
-		w.row(formatTime(e.At), quote(string(e.Job)), strconv.Itoa(e.Attempt), quote(e.Worker.Name),
-			quote(b.Command), quote(b.Why), offered)
-	}
-	w.rest(r.Refused.Total, len(r.Refused.Rows), "events.jsonl")
-}
-
-func (r *Report) failures(w *markdown) {
-	w.line("\n## Failures by code\n")
-	if len(r.Failures) == 0 {
-		w.line("None.")
-		return
-	}
-	w.table("code", "attempts", "jobs", "first", "last", "the last detail")
-	shown := r.Failures[:min(len(r.Failures), maxRows)]
-	for _, g := range shown {
-		w.row(quote(g.Code), fmt.Sprint(g.Attempts), strconv.Itoa(len(g.Jobs)), formatTime(g.First),
-			formatTime(g.Last), quote(render.Truncate(strings.TrimSpace(g.Example), 200)))
-	}
-	w.rest(int64(len(r.Failures)), len(shown), "attempts.csv")
-}
-
-func (r *Report) givenUp(w *markdown) {
-	if r.GivenUp.Total == 0 {
-		return
-	}
-	w.line("\n## Jobs given up\n")
-	w.table("at", "job", "queue", "attempt", "worker", "code")
-	for _, g := range r.GivenUp.Rows {
-		w.row(formatTime(g.At), quote(string(g.Job)), quote(g.Queue), strconv.Itoa(g.Attempt), quote(g.Worker.Name),
-			quote(g.Code))
-	}
-	w.rest(r.GivenUp.Total, len(r.GivenUp.Rows), "attempts.csv")
 }
 
 func (r *Report) operators(w *markdown) {
@@ -235,12 +208,10 @@ func (r *Report) operators(w *markdown) {
 }
 
 func (r *Report) depth(w *markdown) {
-	w.line("\n## Queue depth\n\n![jobs by minute](depth.svg)\n")
-	w.table("queue", "most queued", "at", "most claimed or running", "at")
-	for _, p := range r.Depth.Peaks {
-		w.row(quote(p.Queue), fmt.Sprint(p.Queued), formatTime(p.QueuedAt), fmt.Sprint(p.Held),
-			formatTime(p.HeldAt))
-	}
+	section(w, "Queue depth\n\n![jobs by minute](depth.svg)",
+		"queue, most queued, at, most claimed or running, at", r.Depth.Peaks, "", func(p query.Peak) []any {
+			return []any{quote(p.Queue), p.Queued, p.QueuedAt, p.Held, p.HeldAt}
+		})
 }
 
 func (r *Report) verdict(w *markdown) {
@@ -255,10 +226,8 @@ func (r *Report) verdict(w *markdown) {
 	}
 	w.line("No: events %d to %d and their jobs have %s.\n", r.Window.After+1, r.Window.Until,
 		render.Count(int64(len(v.Findings)), "finding"))
-	w.table("code", "event", "job", "field", "finding")
-	shown := v.Findings[:min(len(v.Findings), maxRows)]
-	for _, x := range shown {
-		w.row(x.Code, fmt.Sprint(x.Pos), quote(string(x.Job)), quote(x.Field), quote(x.Detail))
-	}
-	w.rest(int64(len(v.Findings)), len(shown), "jobledger verify")
+	section(w, "", "code, event, job, field, finding", v.Findings, "jobledger verify",
+		func(x audit.Finding) []any {
+			return []any{x.Code, x.Pos, quote(string(x.Job)), quote(x.Field), quote(x.Detail)}
+		})
 }

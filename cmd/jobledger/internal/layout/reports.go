@@ -44,7 +44,7 @@ var Reports = []Report{
 				if t.Next.Pos > 0 {
 					outcome = outcomeOf(t.Next)
 				}
-				return []any{t.At, string(t.Job), t.Queue, int64(t.Attempt), t.From.Name, t.Reason,
+				return []any{t.At, string(t.Job), t.Queue, int64(t.Attempt), t.Worker.Name, t.Reason,
 					t.Next.Worker.Name, t.Next.ClaimedAt, t.Waited(), outcome}
 			})
 		}},

@@ -36,7 +36,7 @@ type incidentView struct {
 type entryView struct {
 	At, UTC, Class string
 	Text           []marked
-	Count          int64
+	Count          int
 }
 
 // marked is a piece of text that may be code.
@@ -111,13 +111,13 @@ func (p *Pages) incidentPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	for _, l := range shown.Report.LostWorkers {
 		text := fmt.Sprintf("%s, %s, lost %s: ", l.Worker.Name, render.Process(l.Worker),
-			render.Count(l.Jobs, "job"))
+			render.Count(int64(len(l.Jobs)), "job"))
 		if l.LastHeartbeat.IsZero() {
 			text += "it sent no heartbeat"
 		} else {
 			text += "its last heartbeat came at " + l.LastHeartbeat.In(zone).Format("15:04:05")
 		}
-		text += fmt.Sprintf(", and its loss was noticed at %s.", l.Detected.In(zone).Format("15:04:05"))
+		text += fmt.Sprintf(", and its loss was noticed at %s.", l.Jobs[0].At.In(zone).Format("15:04:05"))
 		if l.Refused > 0 {
 			text += fmt.Sprintf(" It came back at %s; %s refused.", l.Back.In(zone).Format("15:04:05"),
 				render.Plural(l.Refused, "one write was", fmt.Sprintf("%d writes were", l.Refused)))
