@@ -23,7 +23,7 @@ import (
 var stages = [][]string{
 	{"ledger/jsonscan"},
 	{"schema", "ledger/event", "ledger/failpoint", "ledger/proof", "commands/cron", "commands/worker/child",
-		"ledger/ownerfile", "commands/internal/usertx",
+		"ledger/ownerfile", "ledger/process", "commands/internal/usertx",
 		"cmd/jobledger/internal/buildinfo", "cmd/jobledger/internal/terminal",
 		"cmd/jobledger/internal/oracletest"}, // import nothing but that
 	{"commands/worker/attemptlog",

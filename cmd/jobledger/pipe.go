@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/oklog/ulid/v2"
-
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/web"
 	"jobledger/commands/remote/wire"
+	"jobledger/ledger/process"
 )
 
 // pipeVerb answers the requests of a program that started it.
@@ -41,7 +40,7 @@ func (p *program) pipe(c *cli.Context) error {
 	host, _ := os.Hostname() // without a name, the events have none
 	config := p.webConfig(service.Store, archiveFolder(service.Store))
 	config.Announce = nil
-	process := wire.Process{Worker: fmt.Sprintf("%s-%d", cmp.Or(host, "pipe"), os.Getpid()),
-		Boot: ulid.Make().String(), Host: host, PID: os.Getpid()}
-	return web.New(config).Pipe(cli.UntilSignalled(c.Context), os.Stdin, os.Stdout, process)
+	self := wire.Process{Worker: fmt.Sprintf("%s-%d", cmp.Or(host, "pipe"), os.Getpid()),
+		Boot: process.NewBoot(), Host: host, PID: os.Getpid()}
+	return web.New(config).Pipe(cli.UntilSignalled(c.Context), os.Stdin, os.Stdout, self)
 }

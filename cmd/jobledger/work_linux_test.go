@@ -139,3 +139,47 @@ func TestWorkSurvivesServiceManager(t *testing.T) {
 	w.wantExit(0)
 	w.wantSaid("NOTIFY_SOCKET: ")
 }
+
+// TestKilledWorkerIsSilentAtOnce: a worker process of this machine that did not report its end is silent at
+// the next look, and serves its queue no longer. One of another namespace of process ids, in which its pid is
+// another process's, is as its presence says.
+func TestKilledWorkerIsSilentAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.enqueue("a")
+	says := func(words ...string) string {
+		t.Helper()
+		a := s.outcomeOf(s.command(words...))
+		return a.stdout + a.stderr
+	}
+	w := s.work("--", "sh", "-c", "echo $$ >begun; sleep 60")
+	s.pids("begun", 1)
+	waiting := s.enqueue("b")
+	if said := says("workers", "--json"); !strings.Contains(said, `"state":"working"`) || strings.Contains(
+		said, `"gone"`) {
+		t.Errorf("a worker at work: %s", said)
+	}
+	w.signal(syscall.SIGKILL)
+	<-w.exited
+	if said := says("workers", "--json"); !strings.Contains(said, `"state":"silent"`) || !strings.Contains(
+		said, `"gone":true`) {
+		t.Errorf("a worker that was killed: %s", said)
+	}
+	if said := says("workers", "--wide"); !strings.Contains(said, ", gone") {
+		t.Errorf("a worker that was killed: %s", said)
+	}
+	if said := says("why", waiting); !strings.Contains(said, "No worker is known") {
+		t.Errorf("a job that waits: %s", said)
+	}
+	if exec.Command("unshare", "-pf", "--mount-proc", "true").Run() == nil {
+		cmd := exec.Command("unshare", "-pf", "--mount-proc", "jobledger", "work", "-q", "other", "--", "true")
+		cmd.Dir = s.dir
+		s.start(cmd)
+		s.eventually("a worker in a namespace of its own", func() bool {
+			return strings.Contains(says("workers", "--json"), `"state":"idle"`)
+		})
+	}
+	if said := says("verify"); !strings.Contains(said, "ok") {
+		t.Error(said)
+	}
+}

@@ -11,11 +11,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/oklog/ulid/v2"
-
 	"jobledger/commands"
 	"jobledger/commands/schedule"
 	"jobledger/ledger/event"
+	"jobledger/ledger/process"
 )
 
 // Worker claims jobs and works on them. Fill in the fields and call Run or Finish once; do not copy it. A
@@ -91,7 +90,7 @@ func (w *Worker) nameProcess() {
 		p.Host, _ = os.Hostname() // without a name, the ledger has none
 	}
 	p.PID = cmp.Or(p.PID, os.Getpid())
-	p.Boot = cmp.Or(p.Boot, ulid.Make().String())
+	p.Boot = cmp.Or(p.Boot, process.NewBoot())
 	p.Name = cmp.Or(p.Name, fmt.Sprintf("%s-%d", cmp.Or(p.Host, "worker"), p.PID))
 }
 

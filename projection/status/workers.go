@@ -10,6 +10,7 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/ledger/process"
 	"jobledger/projection"
 )
 
@@ -20,7 +21,7 @@ type WorkerState string
 const (
 	Working WorkerState = "working" // holds jobs, or runs the command of a claim that it lost
 	Idle    WorkerState = "idle"    // present, and holds none
-	Silent  WorkerState = "silent"  // did not announce its end and shows no life; see Workers
+	Silent  WorkerState = "silent"  // did not announce its end and shows no life, or is Gone; see Workers
 	Stopped WorkerState = "stopped"
 )
 
@@ -33,6 +34,7 @@ type Worker struct {
 	StartedAt    time.Time        // when it started, or first claimed one of Jobs
 	StoppedAt    time.Time        // zero: it announced no end
 	SeenAt       time.Time        // the last sign of life
+	Gone         bool             // its process was of this machine, and has ended; as of now only
 	Jobs         []projection.Job // that it holds, the oldest claim first
 
 	// Lost are claims that it lost and whose commands may still run, the oldest loss first.
@@ -54,7 +56,8 @@ const presentNow = `SELECT w.n, p.seen_at FROM workers w JOIN presence p ON p.bo
 // lived later. One of which nothing does up to now was silent then if it had missed one presence record, or
 // if a process of its name had started on its host. Now, it is silent after three, or after one with such a
 // successor. One that held a job and recorded no presence is working until its lease ends, unless it never
-// wrote again and the lease was left to run out.
+// wrote again and the lease was left to run out. Now, a process of this machine that has ended is silent at
+// once.
 type Workers struct {
 	At  projection.Moment // see projection.Now
 	All bool              // every one that ever started
@@ -233,6 +236,9 @@ func listWorkers(ctx context.Context, tx *ledger.Tx, held []projection.Job, m pr
 			}
 		}
 		w.judge(m.At, known.of(w, m.At), starts)
+		if !past && w.announced && (w.State == Working || w.State == Idle) && process.Gone(w.Boot, w.PID) {
+			w.State, w.Gone = Silent, true
+		}
 		if all || !w.forgotten(m.At) {
 			list = append(list, *w)
 		}

@@ -19,6 +19,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/failpoint"
+	"jobledger/ledger/process"
 )
 
 // Open opens the ledger of --db, which must exist. The caller closes its Store.
@@ -132,7 +133,7 @@ func ThisWorker(name, version string) event.Worker {
 	if name == "" {
 		name = fmt.Sprintf("%s-%d", host, os.Getpid())
 	}
-	return event.Worker{Name: name, Boot: ulid.Make().String(), Host: host, PID: os.Getpid(), Version: version}
+	return event.Worker{Name: name, Boot: process.NewBoot(), Host: host, PID: os.Getpid(), Version: version}
 }
 
 // ParentWorker is ThisWorker for the process that started this one, such as a shell. Where the system says
@@ -143,32 +144,13 @@ func ParentWorker(name, version string) event.Worker {
 		w.Name = fmt.Sprintf("%s-%d", w.Host, pid)
 	}
 	w.PID = pid
-	if began := processBegan(pid); began != "" {
-		sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d\x00%s", w.Name, w.Host, pid, began))
+	if machine, began := process.Machine(), process.Began(pid); machine != "" && began != "" {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d\x00%s %s", w.Name, w.Host, pid, machine,
+			began))
 		sum[0] &= 0x7f // a ULID of today begins with 0, this one with 0 to 3
 		w.Boot = ulid.ULID(sum[:16]).String()
 	}
 	return w
-}
-
-// processBegan says when a process began, in text that no other process with this pid has; "" if that is
-// unknown.
-func processBegan(pid int) string {
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return ""
-	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return ""
-	}
-	_, after, _ := strings.Cut(string(stat), ") ") // the name before that may have spaces
-	fields := strings.Fields(after[max(0, strings.LastIndex(after, ") ")+1):])
-	const startTime = 19 // field 22 of proc(5); the first two are cut off
-	if len(fields) <= startTime {
-		return ""
-	}
-	return strings.TrimSpace(string(boot)) + " " + fields[startTime]
 }
 
 // AbsoluteDSN returns dsn with an absolute path, so that it names the same ledger from another folder.

@@ -30,7 +30,7 @@ func Workers(workers []status.Worker, now time.Time) *render.Table {
 		}
 		first := []string{w.Name, string(w.State), up, since(w.SeenAt)}
 		rest := []string{strings.Join(w.Queues, " "), strings.Join(w.Capabilities, " "), w.Version,
-			fmt.Sprintf("%d on %s", w.PID, render.OrNone(w.Host))}
+			fmt.Sprintf("%d on %s%s", w.PID, render.OrNone(w.Host), GoneText(w))}
 		if len(w.Jobs)+len(w.Lost) == 0 {
 			t.Add(append(append(first, "-", "", "", ""), rest...)...)
 		}
@@ -49,17 +49,30 @@ func Workers(workers []status.Worker, now time.Time) *render.Table {
 				t.Add(append(blanks(4), append([]string{more}, blanks(7)...)...)...)
 				break
 			}
-			what := fmt.Sprintf("%s %s, may run until %s", c.Ending, render.AgeOrOn(c.EndedAt, now),
-				render.Time(c.Until.In(now.Location())))
-			if c.CannotEnd != "" {
-				what += ", cannot be ended: " + c.CannotEnd
-			}
-			t.Add(append(append(first, fmt.Sprintf("(%s)", c.Job), since(c.ClaimedAt), since(c.HeartbeatAt), what),
-				rest...)...)
+			t.Add(append(append(first, fmt.Sprintf("(%s)", c.Job), since(c.ClaimedAt), since(c.HeartbeatAt),
+				MayRun(c, now)), rest...)...)
 			first, rest = blanks(4), blanks(4)
 		}
 	}
 	return t
+}
+
+// GoneText follows the process of w where that has ended without saying so.
+func GoneText(w status.Worker) string {
+	if w.Gone {
+		return ", gone"
+	}
+	return ""
+}
+
+// MayRun says of a claim that was lost how, and until when its command may run.
+func MayRun(c projection.LostClaim, now time.Time) string {
+	text := fmt.Sprintf("%s %s, may run until %s", c.Ending, render.AgeOrOn(c.EndedAt, now),
+		render.Time(c.Until.In(now.Location())))
+	if c.CannotEnd != "" {
+		text += ", cannot be ended: " + c.CannotEnd
+	}
+	return text
 }
 
 func blanks(n int) []string { return make([]string, n) }
@@ -92,6 +105,7 @@ type WorkerJSON struct {
 	StartedAt    *string       `json:"started_at"`
 	StoppedAt    *string       `json:"stopped_at"`
 	SeenAt       *string       `json:"seen_at"`
+	Gone         bool          `json:"gone,omitempty"`
 	Jobs         []HeldJobJSON `json:"jobs"`
 
 	Lost []state.LostClaim `json:"lost_claims,omitempty"`
@@ -118,7 +132,8 @@ func NewWorkerJSON(w status.Worker) WorkerJSON {
 		PID: w.PID, Version: render.TextOrNull(w.Version),
 		Queues: append([]string{}, w.Queues...), Capabilities: append([]string{},
 			w.Capabilities...), StartedAt: render.TimeOrNull(w.StartedAt),
-		StoppedAt: render.TimeOrNull(w.StoppedAt), SeenAt: render.TimeOrNull(w.SeenAt), Jobs: []HeldJobJSON{},
+		StoppedAt: render.TimeOrNull(w.StoppedAt), SeenAt: render.TimeOrNull(w.SeenAt), Gone: w.Gone,
+		Jobs: []HeldJobJSON{},
 		Lost: state.NewLostClaims(w.Lost)}
 	for _, j := range w.Jobs {
 		out.Jobs = append(out.Jobs, HeldJobJSON{Job: j.ID, ID: j.ID, Queue: j.Queue, State: j.State.String(),

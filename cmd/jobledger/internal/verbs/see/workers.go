@@ -20,8 +20,9 @@ func (p *Verbs) Workers() cli.Verb {
 			"have stopped, and those that have been silent for more than a day. SEEN is the last sign of life: " +
 			"presence, which a worker records every 15s, or an event of it. A worker is silent if it has shown " +
 			"none for 45s, for 20s if a worker of its name has started on its host since, or since a lease of " +
-			"its ran out. With --as-of it is how things stood then. A worker that has shown no life up to now " +
-			"was silent from the first presence that it missed, or from the start of its successor.",
+			"its ran out, and at once if its process was of this machine and is gone. With --as-of it is how " +
+			"things stood then. A worker that has shown no life up to now was silent from " +
+			"the first presence that it missed, or from the start of its successor.",
 		Flags: []cli.Flag{
 			cli.AsOfFlag(),
 			&cli.BoolFlag{Name: "all", Usage: "every worker that ever started"},

@@ -8,11 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/oklog/ulid/v2"
-
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/ledger/process"
 )
 
 // How often the dispatcher looks.
@@ -122,17 +121,16 @@ func (d *Dispatcher) start(ctx context.Context, e Endpoint) {
 
 // run sends to one endpoint until ctx ends, or the ledger is gone.
 func (d *Dispatcher) run(ctx context.Context, e Endpoint) {
-	process := event.Worker{Name: "webhook-" + e.Name, Boot: ulid.Make().String(), Host: d.Host,
-		PID: os.Getpid()}
-	if err := d.Service.WorkerStarted(ctx, process, []string{e.Queue()}, nil); err != nil {
+	self := event.Worker{Name: "webhook-" + e.Name, Boot: process.NewBoot(), Host: d.Host, PID: os.Getpid()}
+	if err := d.Service.WorkerStarted(ctx, self, []string{e.Queue()}, nil); err != nil {
 		d.Report("webhook %s: %v", e.Name, err)
 	}
 	var presence sync.WaitGroup
-	presence.Go(func() { d.present(ctx, process) })
+	presence.Go(func() { d.present(ctx, self) })
 	s := newSender(e)
 	defer s.close()
 	in := &feed{service: d.Service, endpoint: e, report: d.Report, most: maxWaiting}
-	out := &deliverer{service: d.Service, sender: s, source: d.source, process: process, report: d.Report}
+	out := &deliverer{service: d.Service, sender: s, source: d.source, process: self, report: d.Report}
 	woken, unsubscribe := d.Service.Store.Watch()
 	defer unsubscribe()
 	ended, unsubscribeEnded := d.Service.Store.WatchEnded()
@@ -178,7 +176,7 @@ func (d *Dispatcher) run(ctx context.Context, e Endpoint) {
 	presence.Wait()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainFor)
 	defer cancel()
-	if err := d.Service.WorkerStopped(last, process); err != nil && !isGone(err) {
+	if err := d.Service.WorkerStopped(last, self); err != nil && !isGone(err) {
 		d.Report("webhook %s: %v", e.Name, err)
 	}
 }

@@ -41,6 +41,7 @@ type workerView struct {
 	Done, Failed, Lost     int              // in the last hour
 	Gaps                   *chart.Histogram // between heartbeats, in the last hour; nil: no heartbeat came
 	Page                   string
+	Live                   []string // commands that go on, though their claim was lost or they were to end
 }
 
 // workersPage shows what the verb workers prints, and what each did in the last hour.
@@ -147,14 +148,24 @@ func atFlag(at string) []string {
 }
 
 func (p *Pages) workerView(w status.Worker, now time.Time) workerView {
-	v := workerView{Worker: w, Process: render.Process(w.Worker), Queues: strings.Join(w.Queues, ", "),
-		Capabilities: strings.Join(w.Capabilities, ", "), Held: len(w.Jobs), Seen: render.AgeOrOn(w.SeenAt, now),
+	v := workerView{Worker: w, Process: render.Process(w.Worker) + layout.GoneText(w),
+		Queues: strings.Join(w.Queues, ", "), Capabilities: strings.Join(w.Capabilities, ", "),
+		Held: len(w.Jobs), Seen: render.AgeOrOn(w.SeenAt, now),
 		Page: "/workers/" + url.PathEscape(w.Name)}
 	var until time.Time // when the first of its leases ends
 	for _, j := range w.Jobs {
 		if until.IsZero() || j.LeaseUntil.Before(until) {
 			until = j.LeaseUntil
 		}
+		if j.CannotEnd != "" {
+			v.Live = append(v.Live, fmt.Sprintf("%s cannot be ended: %s", j.ID, j.CannotEnd))
+		}
+	}
+	for _, c := range w.Lost {
+		v.Live = append(v.Live, fmt.Sprintf("%s %s", c.Job, layout.MayRun(c, now)))
+	}
+	if more := len(v.Live) - layout.JobsShown; more > 0 {
+		v.Live = append(v.Live[:layout.JobsShown], fmt.Sprintf("… %d more", more))
 	}
 	switch {
 	case until.IsZero():
