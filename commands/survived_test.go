@@ -8,6 +8,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	limits "jobledger/projection/limit"
 	"jobledger/projection/status"
 )
 
@@ -102,6 +103,32 @@ func TestSurvivedCommandStops(t *testing.T) {
 			if again := q.claimOne("w2"); again.ID != j.ID {
 				t.Errorf("%s was claimed", again.ID)
 			}
+		})
+	}
+}
+
+// Beyond the lease too, a command that outlives its cancel keeps its slot of a limit, and its end frees it.
+func TestSurvivedCommandKeepsSlot(t *testing.T) {
+	for name, spec := range map[string]limits.Spec{"of the queue": {Running: 1}, "of the group": {PerGroup: 1}} {
+		t.Run(name, func(t *testing.T) {
+			q := newQueue(t)
+			q.setLimit(spec)
+			j := q.claimOne("w", func(*commands.ClaimRequest) { q.enqueue(commands.Enqueue{Group: "acme"}) })
+			next := q.enqueue(commands.Enqueue{Group: "acme"})
+			q.do(q.fresh(j.ID), commands.Cancel{})
+			for range 20 { // of leases
+				q.refuses(q.fresh(j.ID), commands.Heartbeat{Token: j.Token, Lease: time.Minute, CannotEnd: "pid 7"},
+					commands.ErrCancelled)
+				q.Now = q.Now.Add(30 * time.Second)
+				if more := q.claim("w2"); len(more) != 0 {
+					t.Fatalf("at %s, %s was claimed before its end", q.Now, more[0].ID)
+				}
+			}
+			q.do(q.fresh(j.ID), commands.ReportStop{Token: j.Token})
+			if c := q.claimOne("w2"); c.ID != next.ID {
+				t.Errorf("%s was claimed", c.ID)
+			}
+			q.Verify()
 		})
 	}
 }

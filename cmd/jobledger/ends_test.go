@@ -133,6 +133,22 @@ func TestDependentWaitsForCancelledCommand(t *testing.T) {
 			r.waits()
 			r.ends(a, b)
 		},
+		"the worker freezes after the cancel": func(r unendedSite) { // between TERM and KILL
+			parent := r.enqueue("parent")
+			child := r.run("enqueue", "-q", "next", "--after", parent+":finished", "child")
+			a := r.start(r.command("work", "-q", "mail", "--worker", "A", "--lease", "60s", "--kill-after", "3s", "--",
+				"sh", "-c", strings.Replace(aloneUntilGo, "trap ''", "trap 'echo >termed'", 1)))
+			r.pids("begun", 1)
+			r.run("cancel", parent)
+			r.eventually("its TERM", func() bool { _, err := os.Stat(r.path("termed")); return err == nil })
+			r.freeze(a)
+			b := r.work("B", "next", "60s")
+			r.waits()
+			if said := r.run("why", child); !strings.Contains(said, "the command of job "+parent) {
+				r.Error(said)
+			}
+			r.ends(a, b)
+		},
 		"the lease ends": func(r unendedSite) {
 			parent, a := r.frozen("6s")
 			r.run("enqueue", "-q", "next", "--after", parent+":finished", "child")
@@ -144,7 +160,7 @@ func TestDependentWaitsForCancelledCommand(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if name != "enqueued before the cancel" && name != "the lease ends" {
+			if name != "the worker freezes after the cancel" && name != "the lease ends" {
 				ledgertest.Slow(t)
 			}
 			t.Parallel()
