@@ -17,7 +17,7 @@ type (
 	Limits      = limit.Spec      // how many of its jobs run at once, or start within a time; and per group
 	GroupLimits = limit.GroupSpec // the same for one group of it
 	Rate        = limit.Rate      // so many starts within a time
-	Defaults    = defaults.Spec   // attempts, max runtime and backoff of jobs that say no other
+	Defaults    = defaults.Spec   // attempts, max runtime and backoff of jobs that set nothing themselves
 )
 
 // How long a key is a job's own: the values of Enqueue.UniqueWhile.

@@ -10,8 +10,8 @@ import (
 	"jobledger/projection/defaults"
 )
 
-// SetDefaults sets what the jobs of a queue get where they say no other; the zero Spec takes that away. It
-// concerns jobs that are enqueued from now on. If it was so already, changed is false and no event is
+// SetDefaults sets what the jobs of a queue get that set nothing themselves; the zero Spec takes that away.
+// It concerns jobs that are enqueued from now on. If it was so already, changed is false and no event is
 // recorded.
 func (s *Service) SetDefaults(ctx context.Context, actor, queue string, to defaults.Spec, reason string) (
 	changed bool, err error) {

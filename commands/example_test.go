@@ -87,7 +87,7 @@ func ExampleService_Enqueue_unique() {
 	// 1 job: r3 <nil>
 }
 
-// A queue has defaults for the jobs that say no other.
+// A queue has defaults for the jobs that set nothing themselves.
 func ExampleService_SetDefaults() {
 	ctx := context.Background()
 	service, remove := openExample()

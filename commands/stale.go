@@ -64,9 +64,9 @@ func decideSurvived(j projection.Job, past pastClaim, c Heartbeat, at time.Time)
 	return journal.Fact{Job: j, Body: body, Worker: past.Given.Worker, Attempt: past.Given.Attempt}
 }
 
-// endedInOrder reports whether an owner that is no zombie may send a heartbeat for a claim that has ended: it
-// has ended the claim itself, and the heartbeat was under way; or the job was cancelled, of which a heartbeat
-// is how the owner learns.
+// endedInOrder reports whether an owner that is not a zombie may send a heartbeat for a claim that has ended:
+// it has ended the claim itself, and the heartbeat was under way; or the job was cancelled, of which a
+// heartbeat is how the owner learns.
 func endedInOrder(past pastClaim) bool {
 	if past.Ending == nil {
 		return false

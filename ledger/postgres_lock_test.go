@@ -60,7 +60,7 @@ func TestPostgresLockNeedsTheRightToWrite(t *testing.T) {
 	wantActors(t, s, "a", "b", "b", "b", "c")
 }
 
-// TestPostgresOlderWriters: programs of before schema 15 exclude each other with the advisory lock alone.
+// TestPostgresOlderWriters: programs older than schema 15 exclude each other with the advisory lock alone.
 // Next to them no event is lost, pos stays dense, and time does not run backwards; the ledger is checked at
 // the end.
 func TestPostgresOlderWriters(t *testing.T) {

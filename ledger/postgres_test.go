@@ -96,7 +96,7 @@ func terminate(t testing.TB, by *pgx.Conn, pid int64) {
 // takeLock takes the lock that a writer holds.
 const takeLock = `LOCK TABLE jobledger.write_lock IN SHARE UPDATE EXCLUSIVE MODE`
 
-// theLock is the key of the ledger's advisory lock, which a writer of before schema 15 holds.
+// theLock is the key of the ledger's advisory lock, which a writer older than schema 15 holds.
 const theLock = `(1785489266::bigint << 32) + 'jobledger'::regnamespace::oid::bigint`
 
 // waiting returns the backends that wait for a lock, ordered by process id.

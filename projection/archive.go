@@ -223,8 +223,8 @@ func ArchivePolicy(ctx context.Context, tx *ledger.Tx) (p event.ArchivePolicy, e
 	return p, err
 }
 
-// jobsWithin finds the jobs of before a range that have events within it. The + keeps SQLite from the index
-// on job.
+// jobsWithin finds the jobs that began before a range and have events within it. The + keeps SQLite from
+// the index on job.
 const jobsWithin = `SELECT job FROM events WHERE pos > ? AND pos <= ? AND +job <= ?`
 
 // JobsUntil returns the numbers of the jobs that a segment of the events lo+1, …, hi carries in: those of

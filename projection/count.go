@@ -15,7 +15,7 @@ func CountUpTo(ctx context.Context, tx *ledger.Tx, pos int64) (n int64, err erro
 	if err != nil {
 		return 0, err
 	}
-	if pos > horizon { // no keyframe has which jobs of before have left
+	if pos > horizon { // no keyframe has which jobs had left before
 		frame, err := keyframe.Near(ctx, tx, pos)
 		if err != nil || frame != nil {
 			return jobsOf(frame), err

@@ -10,7 +10,7 @@ import (
 )
 
 // PutLimit brings the limits of a queue from before, which may be the zero Limit, to l, also for the groups
-// that wait. It invalidates the cache of claims, which has those of before.
+// that wait. It invalidates the cache of claims, which has the old ones.
 func PutLimit(ctx context.Context, tx *ledger.Tx, before, l limit.Limit) error {
 	tx.Cache().Invalidate()
 	if err := limit.Put(ctx, tx, before, l); err != nil {

@@ -25,7 +25,7 @@ var readsTables = map[string]int{
 	"commands/internal/burst/statement.go":     1,
 }
 
-// bareNumbers are kinds and states in SQL by number. Zero is no state.
+// bareNumbers are kinds and states in SQL by number. Zero is not a state.
 var bareNumbers = regexp.MustCompile(
 	`\b(kind|state|from_state|to_state)\s*(<>|<=|>=|=|<|>|BETWEEN|IN \(|NOT IN \()\s*[1-9]`)
 

@@ -69,6 +69,23 @@ var exempt = strings.NewReplacer(`json:"mended"`, "", `"nobody"`, "", `"settle"`
 	"`unfinished`", "", "or unfinished", "", "--unique-while unfinished", "",
 	"queued|unfinished", "")
 
+// patterns are turns of phrase that stop a native reader, with what to write instead; rightPhrases are those
+// that only look like one.
+var (
+	patterns = []struct {
+		phrase  *regexp.Regexp
+		instead string
+	}{
+		{regexp.MustCompile(`(?i)\b(is|was|be) no \w+`), "is not a …"},
+		{regexp.MustCompile(`["\x60'].*exclude each other`), "… cannot be combined"},
+		{regexp.MustCompile(`(?i)\bof before\b`), "old, earlier, older than"},
+		{regexp.MustCompile(`(?i)\bfor otherwise\b`), "otherwise"},
+		{regexp.MustCompile(`(?i)\bsays? no other\b`), "set nothing themselves"},
+	}
+	rightPhrases = regexp.MustCompile(`(?i)\b(there|here)( \w+)? (is|was|be|been) no \w+|` +
+		`\b(is|was|be) no (longer|more|less|later|larger|better|worse|other|sooner)\b`)
+)
+
 // longest is how many columns a line of Go may have; a tab counts as one.
 const longest = 110
 
@@ -98,6 +115,11 @@ func TestWordsBanned(t *testing.T) {
 				for _, w := range word.FindAllString(exempt.Replace(line), -1) {
 					instead := banned[strings.ToLower(space.ReplaceAllString(w, " "))]
 					t.Errorf("%s: %s: write %s", place, w, instead)
+				}
+			}
+			for _, p := range patterns {
+				if w := p.phrase.FindString(rightPhrases.ReplaceAllString(line, "")); w != "" {
+					t.Errorf("%s: %s: write %s", place, w, p.instead)
 				}
 			}
 			if !named {

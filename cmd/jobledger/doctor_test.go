@@ -253,7 +253,7 @@ var complaints = []complaint{
 			s.ok(os.Chtimes(s.path(".jobledger.db.12345"), time.Now(), time.Now().Add(-2*time.Hour)))
 		}},
 	{name: "no bell", code: doctor.CodeDoorbell, severity: doctor.Advice,
-		seen: "is no folder", make: func(t *testing.T, s site) {
+		seen: "is not a folder", make: func(t *testing.T, s site) {
 			s.ok(os.RemoveAll(s.path("jobledger.db.bell")))
 			s.ok(os.WriteFile(s.path("jobledger.db.bell"), nil, 0o600))
 		}},

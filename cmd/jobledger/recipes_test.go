@@ -40,7 +40,7 @@ func TestSchedulesRecipes(t *testing.T) {
 }
 
 // TestDocsMigrateFrom runs the scripts of the page, one after the other in an empty folder, and the command
-// of before where its program is installed.
+// that each replaces, if its program is installed.
 func TestDocsMigrateFrom(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("sh"); err != nil {

@@ -124,7 +124,7 @@ func (p *program) serve(c *cli.Context) error {
 		config.Access, config.Webhooks = "", ""
 		for _, name := range []string{"peer", "allow"} {
 			if c.IsSet(name) {
-				return cli.Usagef("--import and --%s exclude each other", name)
+				return cli.Usagef("--import and --%s cannot be combined", name)
 			}
 		}
 	}
@@ -206,13 +206,13 @@ func (p *program) listen(c *cli.Context, config *web.Config, path string) (l net
 	case config.Proxy == nil && c.IsSet("from"):
 		return nil, cli.Usagef("--from is for --behind-proxy")
 	case config.Proxy != nil && cert+key != "":
-		return nil, cli.Usagef("--behind-proxy and --tls-cert exclude each other: the proxy ends TLS")
+		return nil, cli.Usagef("--behind-proxy and --tls-cert cannot be combined: the proxy ends TLS")
 	case (cert == "") != (key == ""):
 		return nil, cli.Usagef("one of --tls-cert and --tls-key needs the other")
 	case cert == "" && c.IsSet("client-ca"):
 		return nil, cli.Usagef("--client-ca is for --tls-cert: without TLS there are no certificates")
 	case c.IsSet("peer") && cert != "":
-		return nil, cli.Usagef("--peer and --tls-cert exclude each other: a Unix socket needs no TLS")
+		return nil, cli.Usagef("--peer and --tls-cert cannot be combined: a Unix socket needs no TLS")
 	case c.IsSet("peer"):
 		if config.Peers, err = door.ParsePeers(c.StringSlice("peer")); err != nil {
 			return nil, err

@@ -41,7 +41,7 @@ func TestActsOnChosenJobs(t *testing.T) {
 		text string
 	}{
 		{`{"act":"cancel",` + named(ids[0]) + `,"filter":{"queue":["mail"]},"at":"pos:7"}`, 400,
-			"exclude each other"},
+			"cannot be combined"},
 		{`{"act":"cancel",` + named(ids[0], ids[0]) + `,"at":"pos:7"}`, 400, "named twice"},
 		{`{"act":"cancel",` + named("x") + `,"at":"pos:7"}`, 400, "not the id of a job"},
 		{`{"act":"cancel",` + named(ids[0][:20]) + `,"at":"pos:7"}`, 400, "not the id of a job"},

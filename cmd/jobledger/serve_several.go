@@ -19,7 +19,7 @@ func (p *program) serveSeveral(c *cli.Context) error {
 	for _, name := range []string{"import", "tls-cert", "client-ca", "behind-proxy", "path-prefix", "access",
 		"webhooks", "peer", "admin"} {
 		if c.IsSet(name) {
-			return cli.Usagef("--ledger and --%s exclude each other", name)
+			return cli.Usagef("--ledger and --%s cannot be combined", name)
 		}
 	}
 	ctx, cancel := context.WithCancel(cli.UntilSignalled(c.Context))

@@ -58,8 +58,8 @@ func (m *Removal) rules(ctx context.Context, tx *ledger.Tx) (r past.Rules, err e
 	return r, nil
 }
 
-// Step removes up to 200 jobs, or as many as keep others from writing for little more than a millisecond, by
-// the time that the steps before took. more is false if there are no others, by what the ledger is now.
+// Step removes up to 200 jobs, or as many as it can within little more than a millisecond,
+// by the time that the last steps took. more is false if there are no others, by what the ledger is now.
 // Before it removes anything, it compares the SHA-256 of each file with events of these jobs, once, with the
 // one that was recorded when the file had been compared with the events. Errors: ErrMissing;
 // segment.ErrDamaged.

@@ -58,8 +58,8 @@ func (b *Backoff) fields(f *fields) {
 	}
 }
 
-// QueueDefaults: jobs that are enqueued into the queue from now on have these values where they say no other.
-// It sets all of them; what is zero is as if the queue had none.
+// QueueDefaults: jobs that are enqueued into the queue from now on have these values unless they set their
+// own. It sets all of them; what is zero is as if the queue had none.
 type QueueDefaults struct {
 	Queue       string        `event:"queue,label,required"`
 	MaxAttempts int           `event:"max_attempts"`

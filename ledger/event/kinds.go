@@ -75,7 +75,7 @@ const (
 )
 
 // kinds is the one registry: the word of each kind, an empty body to decode into, and its facts. A number
-// without a body is no kind.
+// without a body is not a kind.
 var kinds = [...]struct {
 	word  string
 	body  func() Body

@@ -13,8 +13,8 @@ import (
 )
 
 // attemptColumns reads the claim c, the enqueued event q of its job and the event z that ended it, if any.
-// The end is the first event of the job after the claim that is no heartbeat and no takeover, and the event
-// before it is the last sign of life. claims has the arguments.
+// The end is the first event of the job after the claim that is neither a heartbeat nor a takeover, and the
+// event before it is the last sign of life. claims has the arguments.
 var attemptColumns = event.SQL(`SELECT c.pos, c.job, q.ulid, c.attempt, q.data ->> 'queue', c.worker, c.at,
     z.pos, z.at, z.kind, CAST(z.data ->> 'exit_code' AS BIGINT), z.data ->> 'signal',
     coalesce(z.data ->> 'error_code', z.data ->> 'reason'),

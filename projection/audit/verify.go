@@ -68,7 +68,7 @@ type verifier struct {
 	last      event.Event
 	started   map[event.Worker]starts // the worker processes that have not stopped
 	shared    map[string]*sharedBoot  // the boot ids of processes in different places
-	touched   map[int64]bool          // jobs of before since that go on
+	touched   map[int64]bool          // jobs that began before since and go on
 	bound     int64                   // the last event to check; 0: the tail
 	concerned map[int64]bool          // with a bound: the jobs of the events so far
 	bodies    storedBodies

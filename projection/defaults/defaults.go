@@ -1,4 +1,4 @@
-// Package defaults is what the jobs of a queue get where they say no other: how often they are tried, how
+// Package defaults is what the jobs of a queue get that set nothing themselves: how often they are tried, how
 // long an attempt may take, and how long they wait between attempts. The events queue_defaults say it, which
 // are few, so there is no table. What a job got is in its own enqueued event: later defaults do not change
 // it.

@@ -58,7 +58,7 @@ type Span struct {
 	Worker string // only the worker with this name, or the process with this boot; "": all
 }
 
-// Check returns an [*InputError] if From is later than To or At. A time and a position are not compared.
+// Check returns an [*InputError] if From is after To or At. A time and a position are not compared.
 func (w Window) Check() error {
 	for _, end := range []*When{w.To, w.At} {
 		if f := w.From; f != nil && end != nil && f.ByPos == end.ByPos &&
@@ -70,7 +70,7 @@ func (w Window) Check() error {
 }
 
 // Resolve returns what w means in the ledger of tx. now is the caller's time; a copy that replay made ends
-// when it was copied. It returns an [*InputError] if From is later than To, if a moment is in the future, or
+// when it was copied. It returns an [*InputError] if From is after To, if a moment is in the future, or
 // a position beyond the end of the ledger, and a projection.ArchivedError if a moment is before the horizon.
 func (w Window) Resolve(ctx context.Context, tx *ledger.Tx, now time.Time) (s Span, err error) {
 	if err := w.Check(); err != nil {

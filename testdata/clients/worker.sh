@@ -29,7 +29,7 @@ send() { # METHOD PATH [BODY]: prints the answer; a lost one, or a busy server, 
   return 1
 }
 
-auth=$(mktemp) && trap 'rm -f "$auth"' EXIT # a token is no argument: others can see those
+auth=$(mktemp) && trap 'rm -f "$auth"' EXIT # a token is not an argument: others can see those
 printf 'Authorization: Bearer %s\n' "$JOBLEDGER_API_TOKEN" >"$auth"
 boot=$(ulid)
 send PUT "/workers/$boot" "$(jq --arg q "$queue" '. + {queues: [$q]}' <<<"$me")" >/dev/null

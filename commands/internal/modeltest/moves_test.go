@@ -413,7 +413,7 @@ func (m *model) pauseAny() {
 	}
 }
 
-// setDefaults sets what the jobs of a queue get from now on where they say no other.
+// setDefaults sets what the jobs of a queue get from now on that set nothing themselves.
 func (m *model) setDefaults() {
 	name := rapid.SampledFrom(modelQueues).Draw(m.rt, "queue")
 	to := defaults.Spec{MaxAttempts: rapid.SampledFrom([]int{0, 2}).Draw(m.rt, "max_attempts"),

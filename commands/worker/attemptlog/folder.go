@@ -63,7 +63,7 @@ func Open(folder string, job event.JobID, attempt int, stderr bool) (*os.File, e
 	return openPlain(place, fileName(attempt, stderr))
 }
 
-// Remove removes what the attempts of a job wrote from folder. That there is nothing is not an error.
+// Remove removes what the attempts of a job wrote from folder. It is not an error if there is nothing.
 func Remove(folder string, job event.JobID) error {
 	root, _, err := openFolder(folder, job)
 	if errors.Is(err, fs.ErrNotExist) {

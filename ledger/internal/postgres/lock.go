@@ -16,7 +16,7 @@ import (
 // Locks keep writers apart, from BEGIN to the end of the transaction:
 //
 //   - A lock of the table write_lock, which excludes itself and nothing else. It takes the right to write.
-//   - The ledger's advisory lock, by which programs older than schema 15 exclude each other. Anybody who may
+//   - The ledger's advisory lock, by which programs older than schema 15 keep each other out. Anybody who may
 //     connect can hold it. So a writer only tries to get it, and waits for it only where its holder may
 //     write, too: that may be such a program. It is shared: at the end of a transaction the server lets go of
 //     it a little later than of the table, so that the next writer would find it taken.

@@ -68,7 +68,7 @@ func With(p *cli.Program, v cli.Verb) cli.Verb {
 		}
 		p.Live = c.Bool("live")
 		if p.Live && c.Bool("archived") {
-			return cli.Usagef("--live and --archived exclude each other")
+			return cli.Usagef("--live and --archived cannot be combined")
 		}
 		if c.Bool("archived") {
 			if left, err := anyLeft(p, c.Context); err != nil {

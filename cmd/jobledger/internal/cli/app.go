@@ -82,7 +82,7 @@ func NewProgram() *Program {
 	// Without this, Go lets a write into a closed pipe kill the process, and a worker must not die of its
 	// reader. Notify, not Ignore: children would inherit the latter.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	// A timer makes the runtime open its poller now: it would die of it later, where it may open no more files.
+	// A timer makes the runtime open its poller now: it would die later, when it can open no more files.
 	time.AfterFunc(time.Hour, func() {}).Stop()
 	return p
 }

@@ -59,7 +59,7 @@ func WithFolderHint(dsn string, err error) error {
 		return WithHint(Exitf(ExitUsage, "%w", err),
 			"there is no folder %s: make it first, or see whether that is the place you mean", folder)
 	case statErr == nil && !info.IsDir():
-		return WithHint(Exitf(ExitUsage, "%w", err), "%s is no folder", folder)
+		return WithHint(Exitf(ExitUsage, "%w", err), "%s is not a folder", folder)
 	}
 	return err
 }

@@ -55,7 +55,7 @@ func (p *Program) remoteURL(c *Context) string {
 // CheckRemote refuses --url and --db on the same line.
 func (p *Program) CheckRemote(c *Context) error {
 	if p.dbGiven && p.remoteURL(c) != "" {
-		return Usagef("--db and --url exclude each other")
+		return Usagef("--db and --url cannot be combined")
 	}
 	return nil
 }

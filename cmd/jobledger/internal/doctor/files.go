@@ -197,7 +197,7 @@ func (d *examination) doorbell() {
 	}
 	if !info.IsDir() {
 		d.advise(CodeDoorbell, "mv "+render.QuoteShell(folder)+" elsewhere",
-			"%s is no folder: idle workers learn of new jobs by polling", folder)
+			"%s is not a folder: idle workers learn of new jobs by polling", folder)
 		return
 	}
 	for _, file := range []string{"bell", "gate", "lock"} {

@@ -100,7 +100,7 @@ func (t *tracer) begin(live []*follow.Claim, at time.Time) {
 	}
 }
 
-// watch gives each claim its place when it begins, and marks events that are no claims.
+// watch gives each claim its place when it begins, and marks events that are not claims.
 func (t *tracer) watch(e event.Event, claim *follow.Claim) error {
 	t.at = e.At
 	if e.Kind() == event.KindClaimed {

@@ -229,7 +229,7 @@ func ServerHint(err error, hint string) string {
 type Fault struct {
 	Exit   int    // the exit code of the program; [ExitOK] with an error means: end quietly
 	Word   string // that of the exit code
-	Status int    // over HTTP; 0: it is no error of the request
+	Status int    // over HTTP; 0: it is not an error of the request
 	Field  string // of the question, as HTTP names it: from, at; "": none is known
 	Detail string // what is wrong, without the field
 	Hint   string // what to do about it; ""

@@ -70,7 +70,7 @@ func (e *TakenError) Error() string {
 	case e.Err != nil:
 		return fmt.Sprintf("%s: %v; it was not touched", e.Path, e.Err)
 	}
-	return e.Path + " is there and is no folder; it was not touched"
+	return e.Path + " is there and is not a folder; it was not touched"
 }
 
 // Unwrap returns Err.

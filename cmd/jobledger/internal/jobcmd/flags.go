@@ -82,7 +82,7 @@ func checkOutputFlags(c *cli.Context) error {
 	case result != resultStdout && result != resultNone:
 		return cli.Usagef("--result: %q is neither %s nor %s", result, resultStdout, resultNone)
 	case noCapture(c) && c.IsSet("result") && result == resultStdout:
-		return cli.Usagef("--no-capture and --result stdout exclude each other")
+		return cli.Usagef("--no-capture and --result stdout cannot be combined")
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func (t Term) check(keyed bool) error {
 	case t.Value == "":
 		return findError("a word is empty")
 	case t.Not && (t.Key == "since" || t.Key == "until"):
-		return findError("-%s is no term: since: and until: exclude each other", t.Key)
+		return findError("-%s is not a term: since: and until: cannot be combined", t.Key)
 	case t.Key == "pos" && (err != nil || number < 1):
 		return findError("pos: has the position of an event, not %.40q", t.Value)
 	case t.Key == "tag" && name == "":

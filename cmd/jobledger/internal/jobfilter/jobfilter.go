@@ -120,7 +120,7 @@ func Jobs(asked url.Values, now time.Time) (f query.JobFilter, err error) {
 	return f, addFind(asked, now, &f)
 }
 
-// Window reads the fields from, to and at. A from that is later than to, which would match nothing, is an
+// Window reads the fields from, to and at. A from after to, which would match nothing, is an
 // error.
 func Window(asked url.Values, now time.Time) (w query.Window, err error) {
 	for _, end := range []struct {

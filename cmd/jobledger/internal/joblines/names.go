@@ -52,7 +52,7 @@ func (n *Names) Found(c Chunk, answers []commands.Enqueued) {
 func (r Reader) dependencies(key string, value json.RawMessage) (list []commands.Dependency, err error) {
 	var texts []string
 	if json.Unmarshal(value, &texts) != nil {
-		return nil, fault.Usagef("%s: %s is no list of strings", key, brief(value))
+		return nil, fault.Usagef("%s: %s is not a list of strings", key, brief(value))
 	}
 	for _, text := range texts {
 		name, _, _ := strings.Cut(text, ":")

@@ -63,7 +63,7 @@ func (c Chunk) First() int { return c.Lines[0] }
 func (c Chunk) Last() int { return c.Lines[len(c.Lines)-1] }
 
 // Chunks yields the jobs, as many at a time as one transaction takes. Empty lines are passed over. It stops
-// at the first line that is no job, with an error that names it.
+// at the first line that is not a job, with an error that names it.
 func (r Reader) Chunks(content io.Reader) iter.Seq2[Chunk, error] {
 	return func(yield func(Chunk, error) bool) {
 		lines := bufio.NewScanner(content)
@@ -150,11 +150,11 @@ func (r Reader) job(line []byte) (commands.Enqueue, error) {
 	has := func(key string) bool { return slices.Contains(seen, key) }
 	switch {
 	case has("payload") && has("payload_base64"):
-		return e, wire.InField("payload_base64", fault.Usagef("payload and payload_base64 exclude each other"))
+		return e, wire.InField("payload_base64", fault.Usagef("payload and payload_base64 cannot be combined"))
 	case has("id") && has("ref"):
-		return e, wire.InField("ref", fault.Usagef("id and ref exclude each other"))
+		return e, wire.InField("ref", fault.Usagef("id and ref cannot be combined"))
 	case has("run_at") && has("delay"):
-		return e, wire.InField("delay", fault.Usagef("run_at and delay exclude each other"))
+		return e, wire.InField("delay", fault.Usagef("run_at and delay cannot be combined"))
 	case e.Queue == "":
 		return e, wire.InField("queue", fault.Usagef("no queue, neither here nor for all lines"))
 	}
@@ -167,7 +167,7 @@ func (r Reader) field(e *commands.Enqueue, key string, value []byte) (err error)
 	case "queue", "key", "group", "run_at", "delay", "max_runtime", "backoff", "version", "ref",
 		"unique_while", "on_duplicate", "id", "payload_base64":
 		if text, err = jsonscan.Text(value); err != nil {
-			return fault.Usagef("%s: %s is no string%s", key, brief(value), map[string]string{
+			return fault.Usagef("%s: %s is not a string%s", key, brief(value), map[string]string{
 				"delay": ` such as "90s"`, "max_runtime": ` such as "90s"`}[key])
 		}
 	}
@@ -216,7 +216,7 @@ func (r Reader) field(e *commands.Enqueue, key string, value []byte) (err error)
 	case "requires":
 		e.Requires = nil
 		if json.Unmarshal(value, &e.Requires) != nil {
-			return fault.Usagef("requires: %s is no list of strings", brief(value))
+			return fault.Usagef("requires: %s is not a list of strings", brief(value))
 		}
 	case "priority":
 		e.Priority, err = wholeValue(key, value, -commands.MaxPriority, commands.MaxPriority)
@@ -251,17 +251,17 @@ func (r Reader) field(e *commands.Enqueue, key string, value []byte) (err error)
 }
 
 // addTags reads an object of tags into tags, which may have been given by flags. A name that is there
-// twice would lose one of its values, and null is no value.
+// twice would lose one of its values, and null is not a value.
 func addTags(tags map[string]string, value json.RawMessage) error {
 	if value[0] != '{' {
-		return fault.Usagef("tags: %s is no object with strings as values", brief(value))
+		return fault.Usagef("tags: %s is not an object with strings as values", brief(value))
 	}
 	seen := make(map[string]bool)
 	for name, raw := range jsonscan.All([]byte(value)) {
 		text, err := jsonscan.Text(raw)
 		switch {
 		case err != nil:
-			return fault.Usagef("tags: the value of %q is no string", name)
+			return fault.Usagef("tags: the value of %q is not a string", name)
 		case seen[name]:
 			return fault.Usagef("tags: %q is given twice", name)
 		}

@@ -40,8 +40,8 @@ func (r Ref) Find(ctx context.Context, tx *ledger.Tx) (projection.Job, error) {
 
 func (r Ref) findByPrefix(ctx context.Context, tx *ledger.Tx, prefix string) (projection.Job, error) {
 	if len(prefix) > ulid.EncodedSize || strings.Trim(prefix, ulid.Encoding) != "" || prefix == "" {
-		return projection.Job{}, usagef(Forms, "%q is no job id; an id is 26 characters, or the beginning of one",
-			r.ID)
+		return projection.Job{}, usagef(Forms,
+			"%q is not a job id; an id is 26 characters, or the beginning of one", r.ID)
 	}
 	found, err := projection.Find(ctx, tx, prefix, candidates+1)
 	return r.only(found, err, "is the beginning of several ids", "give more of it, or its end as in …"+
@@ -50,8 +50,8 @@ func (r Ref) findByPrefix(ctx context.Context, tx *ledger.Tx, prefix string) (pr
 
 func (r Ref) findBySuffix(ctx context.Context, tx *ledger.Tx, suffix string) (projection.Job, error) {
 	if len(suffix) > ulid.EncodedSize || strings.Trim(suffix, ulid.Encoding) != "" || len(suffix) < leastSuffix {
-		return projection.Job{}, usagef("", "%q is no end of a job id; give at least its last %d characters", r.ID,
-			leastSuffix)
+		return projection.Job{}, usagef("",
+			"%q is not the end of a job id; give at least its last %d characters", r.ID, leastSuffix)
 	}
 	found, err := projection.FindBySuffix(ctx, tx, suffix, candidates+1)
 	return r.only(found, err, "is the end of several ids", "give more of it")

@@ -38,7 +38,7 @@ func TestRefFind(t *testing.T) {
 		{Ref{ID: ids[0][:4]}, "is the beginning of several ids, among them " + ids[0] + " (queued in mail)",
 			fault.ExitUsage},
 		{Ref{Key: "invoice-2"}, `"invoice-2" is a key in several queues`, fault.ExitUsage},
-		{Ref{ID: "invoice-1"}, `"invoice-1" is no job id`, fault.ExitUsage},
+		{Ref{ID: "invoice-1"}, `"invoice-1" is not a job id`, fault.ExitUsage},
 		{Ref{ID: "…K3"}, "give at least its last 4 characters", fault.ExitUsage},
 		{Ref{ID: "7ZZZZZZZZZ"}, "7ZZZZZZZZZ", fault.ExitNoJob},
 		{Ref{Key: "invoice-3"}, `none has the key "invoice-3"`, fault.ExitNoJob},

@@ -77,11 +77,11 @@ func RefsOf(c *cli.Context) (refs []jobref.Ref, err error) {
 	key, queue, last := c.String("key"), c.String("queue"), c.Bool("last")
 	switch {
 	case key != "" && last:
-		err = cli.Usagef("--key and --last exclude each other")
+		err = cli.Usagef("--key and --last cannot be combined")
 	case last && queue == "":
 		err = cli.Usagef("--last needs a queue: -q QUEUE")
 	case (key != "" || last) && c.Args().Present():
-		err = cli.Usagef("%q and --%s exclude each other: both name a job", c.Args().First(),
+		err = cli.Usagef("%q and --%s cannot be combined: both name a job", c.Args().First(),
 			map[bool]string{true: "last", false: "key"}[last])
 	case key != "" || last:
 		return []jobref.Ref{{Key: key, Queue: queue, Last: last}}, nil

@@ -13,7 +13,7 @@ func RunAt(p *cli.Program, c *cli.Context) (t time.Time, given bool, err error) 
 	delay, delayed := cli.DurationValue(c, "delay")
 	switch {
 	case delayed && c.IsSet("run-at"):
-		return t, false, cli.Usagef("--run-at and --delay exclude each other")
+		return t, false, cli.Usagef("--run-at and --delay cannot be combined")
 	case delayed:
 		return p.Now().Add(delay), true, nil
 	case c.IsSet("run-at"):

@@ -172,7 +172,7 @@ var operators = []string{"cancelled", "retried", "rescheduled", "erased", "queue
 
 // Acts is what operators did within w, in the order of the last event of each: jobs to which the same was
 // done by the same actor for the same reason within a minute are one act. A retry that is to run later
-// reschedules the job too, which is no act of its own.
+// reschedules the job too, which is not an act of its own.
 func (l *Ledger) Acts(w Window) (rows []Row) {
 	type act struct {
 		last  *Event

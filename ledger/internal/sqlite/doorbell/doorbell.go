@@ -59,7 +59,7 @@ func giveFolder(path, folder string, mode fs.FileMode) error {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.IsDir() {
-		return fmt.Errorf("%s is no folder", folder)
+		return fmt.Errorf("%s is not a folder", folder)
 	}
 	_ = ownerfile.ShareOf(path).Give(f, mode) // if that fails, other users do without
 	return nil

@@ -28,14 +28,14 @@ func (p *Verbs) Events() cli.Verb {
 			"leaves that kind out. To page through a long ledger, give the pos of the last event seen to " +
 			"--after. With --follow it goes on with the events to come until it is interrupted, or its reader goes " +
 			"away, and ends with 0; started again with --after and the last pos, it misses none and repeats none. " +
-			"What began before --from and lasted, such as a pause, is no event of that window: see " +
+			"What began before --from and lasted, such as a pause, is not an event of that window: see " +
 			"'queues --as-of'. With --as-of it is what the ledger had up to that moment.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "job", Usage: "only of this `JOB`"},
 			cli.ListFlag("kind", "only of this `KIND`, such as claimed or refused; with - before it, all others"),
 			&cli.StringFlag{Name: "worker", Usage: "only of the worker with this `NAME` or boot"},
 			&cli.StringFlag{Name: "queue", Aliases: []string{"q"}, Usage: "only of this `QUEUE` and its jobs"},
-			&cli.StringFlag{Name: "actor", Usage: "only what this `ACTOR` did; here it is no name for you"},
+			&cli.StringFlag{Name: "actor", Usage: "only what this `ACTOR` did; here it is not a name for you"},
 			&cli.StringFlag{Name: "from", Usage: "only at or after `TIME`"},
 			&cli.StringFlag{Name: "to", Usage: "only at or before `TIME`"},
 			cli.AsOfFlag(),
@@ -59,7 +59,7 @@ func (p *Verbs) Events() cli.Verb {
 func (p *Verbs) events(c *cli.Context) error {
 	for _, end := range []string{"to", "as-of"} {
 		if c.Bool("follow") && c.IsSet(end) {
-			return cli.Usagef("--follow and --%s exclude each other", end)
+			return cli.Usagef("--follow and --%s cannot be combined", end)
 		}
 	}
 	service, err := p.Open(c.Context)

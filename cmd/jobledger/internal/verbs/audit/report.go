@@ -96,7 +96,7 @@ func (p *Verbs) report(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		if isCopy { // the events that made it are no part of what is looked at
+		if isCopy { // the events that made it are not part of what is looked at
 			asked.Now = made.At
 			if to == nil {
 				span.To.Pos = min(span.To.Pos, made.Pos)

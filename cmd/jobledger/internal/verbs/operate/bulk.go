@@ -53,7 +53,7 @@ func firstOf(may func(event.State) bool) string {
 }
 
 const aboutBulk = "\nIn place of JOB, a filter selects jobs as in 'list': --state, --tag, --error, --exit, " +
-	"--host, --from, --to or --find, within --queue if that is given; the queue alone is no filter. " +
+	"--host, --from, --to or --find, within --queue if that is given; the queue alone is not a filter. " +
 	"--dry-run says how many there are. They are changed in chunks of one transaction each, the newest first, " +
 	"with an event for each job; jobs that change meanwhile are left as they are. Where it was cut off, the " +
 	"same line goes on. Above 100 jobs --reason is required."
@@ -107,7 +107,7 @@ func notBulk(c *cli.Context, may func(event.State) bool) error {
 func (p *Verbs) bulk(c *cli.Context, act bulkAct) error {
 	asked := jobverb.Asked(c, jobfilter.JobFields)
 	if asked.Has("find") && !jobfilter.Narrow(asked) {
-		return cli.Usagef("--find says no more than the queue, which alone is no filter")
+		return cli.Usagef("--find says no more than the queue, which alone is not a filter")
 	}
 	filter, err := p.bulkFilter(c, asked, act.may)
 	if err != nil {

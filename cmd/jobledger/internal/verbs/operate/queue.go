@@ -13,7 +13,7 @@ import (
 	"jobledger/projection/defaults"
 )
 
-// Queue sets and shows what the jobs of a queue get where they say no other.
+// Queue sets and shows what the jobs of a queue get that set nothing themselves.
 func (p *Verbs) Queue() cli.Verb {
 	return cli.Verb{
 		Name: "queue", Group: cli.GroupOperate, Usage: "set what the jobs of a queue get by default",

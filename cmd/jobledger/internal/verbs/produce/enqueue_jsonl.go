@@ -21,9 +21,9 @@ import (
 func (p *Verbs) enqueueLines(c *cli.Context, defaults commands.Enqueue) error {
 	switch {
 	case c.Args().Present():
-		return cli.Usagef("--jsonl and PAYLOAD exclude each other: the payload stands in each line")
+		return cli.Usagef("--jsonl and PAYLOAD cannot be combined: the payload stands in each line")
 	case defaults.Key != "":
-		return cli.Usagef("--jsonl and --key exclude each other: the key stands in each line")
+		return cli.Usagef("--jsonl and --key cannot be combined: the key stands in each line")
 	}
 	name := c.String("jsonl")
 	content, done, err := p.OpenInput("--jsonl", name)

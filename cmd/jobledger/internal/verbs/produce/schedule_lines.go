@@ -24,7 +24,7 @@ const scheduleKeys = "name, queue, cron, zone, every, from, jitter, catch_up, wi
 // maxScheduleFile bounds the file: a schedule is a few hundred bytes.
 const maxScheduleFile = 8 << 20
 
-// scheduleLine is a schedule as it is printed too: what is no part of a spec is ignored.
+// scheduleLine is a schedule as it is printed too: what is not part of a spec is ignored.
 type scheduleLine struct {
 	layout.SpecJSON
 	Paused   json.RawMessage `json:"paused"`
@@ -106,7 +106,7 @@ func readSchedule(text []byte) (spec event.ScheduleSet, err error) {
 	}
 	if l.From != "" {
 		if spec.From, err = time.Parse(time.RFC3339, l.From); err != nil {
-			return spec, cli.Usagef("from: %.60q is no time such as 2026-05-04T15:04:05Z", l.From)
+			return spec, cli.Usagef("from: %.60q is not a time such as 2026-05-04T15:04:05Z", l.From)
 		}
 	}
 	return spec, nil

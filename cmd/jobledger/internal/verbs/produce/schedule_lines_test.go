@@ -34,7 +34,7 @@ func TestReadRefusesWithTheLine(t *testing.T) {
 		{`{"name":"poll","queue":"web","every":"90"}`, "every"},
 		{`{"name":"poll","queue":"web","every":"-90s"}`, "every"},
 		{`{"name":"poll","queue":"web"}`, "cron"},
-		{`{"name":"poll","queue":"web","every":"90s","from":"noon"}`, `from: "noon" is no time`},
+		{`{"name":"poll","queue":"web","every":"90s","from":"noon"}`, `from: "noon" is not a time`},
 		{`{"name":"poll","queue":"web","every":"90s"} {}`, "text after the JSON object"},
 		{"{\"name\":\"\xff\"}", "not UTF-8"},
 		{`["poll"]`, "not a schedule"},

@@ -54,7 +54,7 @@ func (p *Verbs) seal(c *cli.Context) error {
 	starts, rotates := c.Bool("init"), c.Bool("rotate")
 	switch {
 	case starts && rotates:
-		return cli.Usagef("--init and --rotate exclude each other")
+		return cli.Usagef("--init and --rotate cannot be combined")
 	case c.IsSet("out"):
 		return cli.Usagef("--out is for 'jobledger seal keygen NAME'")
 	case c.IsSet("origin") && !starts:

@@ -23,12 +23,12 @@ func verifyFlags(c *cli.Context) error {
 	isProof, against := c.IsSet("proof"), c.IsSet("against")
 	for _, name := range []string{"logs", "since", "against"} {
 		if isProof && c.IsSet(name) {
-			return cli.Usagef("--proof and --%s exclude each other: a proof is checked without the ledger", name)
+			return cli.Usagef("--proof and --%s cannot be combined: a proof is checked without the ledger", name)
 		}
 	}
 	switch {
 	case against && c.IsSet("since"):
-		return cli.Usagef("--against and --since exclude each other: a checkpoint is of all events")
+		return cli.Usagef("--against and --since cannot be combined: a checkpoint is of all events")
 	case c.IsSet("checkpoint") && !isProof:
 		return cli.Usagef("--checkpoint needs --proof; --against compares the ledger with checkpoints")
 	case c.IsSet("key") && !isProof && !against:

@@ -68,7 +68,7 @@ func (p *Verbs) List() cli.Verb {
 func (p *Verbs) list(c *cli.Context, limit int) error {
 	asked := jobverb.Asked(c, jobfilter.JobFields)
 	if c.IsSet("search-time") && asked.Get("by") == jobfilter.ByFinished {
-		return cli.Usagef("--search-time and --by finished exclude each other: no --to would go on")
+		return cli.Usagef("--search-time and --by finished cannot be combined: no --to would go on")
 	}
 	selected, err := jobfilter.Jobs(asked, p.Now())
 	if err != nil {

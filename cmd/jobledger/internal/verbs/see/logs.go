@@ -204,7 +204,7 @@ func (p *Verbs) nothing(o logfile.Output) error {
 		return cli.WithHint(err, "look on the host where it ran, as the worker's user: 'jobledger attempts --job "+
 			"%s' says which; or it wrote nothing, or ran with --no-capture", o.Job.ID)
 	}
-	return cli.WithHint(err, "it wrote nothing, or was no command of 'jobledger work' with this ledger, or "+
+	return cli.WithHint(err, "it wrote nothing, or was not a command of 'jobledger work' with this ledger, or "+
 		"ran with --no-capture; "+
 		"'jobledger history %s' knows more", o.Job.ID)
 }

@@ -43,11 +43,11 @@ func (p *Verbs) Status() cli.Verb {
 			case c.Bool("groups") != c.IsSet("queue"):
 				return cli.Usagef("--groups and --queue (-q) go with each other")
 			case c.Bool("groups") && c.Bool("watch"):
-				return cli.Usagef("--watch and --groups exclude each other")
+				return cli.Usagef("--watch and --groups cannot be combined")
 			case c.Bool("groups"):
 				return p.groups(c, c.String("queue"))
 			case c.Bool("watch") && c.IsSet("as-of"):
-				return cli.Usagef("--watch and --as-of exclude each other")
+				return cli.Usagef("--watch and --as-of cannot be combined")
 			case c.Bool("watch"):
 				return p.Watch(c.Context, c.Args().First(),
 					func(draft *cli.Program) error { return (&Verbs{draft}).status(c) })

@@ -37,7 +37,7 @@ func (p *Verbs) Claim() cli.Verb {
 			"right.\n" +
 			"--sh prints the claim as variables for the shell, JOBLEDGER_JOB, JOBLEDGER_TOKEN and the others that " +
 			"a worker's command gets, and '(exit N)' when there is none, so that eval passes the exit code on. The " +
-			"payload is no variable: 'jobledger exec' gives it to a command. The worker is then the shell: its " +
+			"payload is not a variable: 'jobledger exec' gives it to a command. The worker is then the shell: its " +
 			"process, and the same one for all claims of a loop." + cli.AboutRemote,
 		Flags: append([]cli.Flag{
 			queues,
@@ -164,8 +164,7 @@ func (p *Verbs) printForShell(j projection.Job, db string, also []string) error 
 }
 
 // PrintShellExit prints an exit code as a command for a shell that evaluates the output, and returns
-// the code. It does so whatever went wrong, for otherwise the shell would go on with the job that it had
-// before.
+// the code, whatever went wrong: otherwise the shell would go on with the job that it had before.
 func PrintShellExit(p *cli.Program, typed []string, code int) int {
 	if i := slices.Index(typed, "--"); i >= 0 {
 		typed = typed[:i]

@@ -35,7 +35,7 @@ func (p *Verbs) Fail() cli.Verb {
 				fail.RetryIn = &retryIn
 			}
 			if fail.NoRetry && fail.RetryIn != nil {
-				return cli.Usagef("--retry-in and --no-retry exclude each other")
+				return cli.Usagef("--retry-in and --no-retry cannot be combined")
 			}
 			return jobverb.AsOwner(p.Program, c, func(_ projection.Job, token, owner string) commands.Command {
 				fail.Token, fail.Owner = token, owner

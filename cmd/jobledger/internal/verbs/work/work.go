@@ -38,7 +38,7 @@ func (p *Verbs) Work() cli.Verb {
 			"The command inherits this environment; with --env only what is named so, and " +
 			strings.Join(worker.BaseEnv(), ", ") + ".\n" +
 			"The first INT, TERM or HUP stops claiming and lets running commands finish; the second, or " +
-			"--grace-period, ends them and gives their jobs back, which is no failure.\n" +
+			"--grace-period, ends them and gives their jobs back, which is not a failure.\n" +
 			"--drain ends with 0 though jobs of the queue may be left that others hold, that run later, that are " +
 			"blocked, or whose queue is paused: a line for each queue says how many. " +
 			"'jobledger wait -q' waits for them.\n" +
@@ -82,7 +82,7 @@ func (p *Verbs) Work() cli.Verb {
 				return cli.Usagef("work needs a queue: -q QUEUE")
 			}
 			if c.Bool("once") && (c.Bool("drain") || c.IsSet("max-jobs")) || c.Bool("drain") && c.IsSet("max-jobs") {
-				return cli.Usagef("--once, --drain and --max-jobs exclude each other")
+				return cli.Usagef("--once, --drain and --max-jobs cannot be combined")
 			}
 			command, err := jobcmd.FromLine(p.Program, c)
 			if err != nil {

@@ -32,7 +32,7 @@ func (a *Acts) Set(ctx context.Context, m Many) ([]selected, error) {
 	case len(m.Jobs) == 0:
 		return a.Select(ctx, m.Filter, m.Pos)
 	case len(m.Filter) > 0:
-		return nil, door.BadInput("jobs", "a filter and jobs exclude each other")
+		return nil, door.BadInput("jobs", "a filter and jobs cannot be combined")
 	case len(m.Jobs) > MaxChosen:
 		return nil, door.Refusal(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf(
 			"more than %s are named: use a filter", render.Count(MaxChosen, "job")))

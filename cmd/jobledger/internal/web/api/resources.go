@@ -127,7 +127,7 @@ func (res Resource) Check(params url.Values) (limit int, err error) {
 	}
 	switch {
 	case params.Has("last") && params.Has("limit"):
-		return 0, door.BadInput("limit", "last and limit exclude each other")
+		return 0, door.BadInput("limit", "last and limit cannot be combined")
 	case res.form == jobs, res.form == claims, res.form == events && !params.Has("last"):
 		return WholeParam(params, "limit", DefaultLimit, 1, maxLimit)
 	}

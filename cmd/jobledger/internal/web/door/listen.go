@@ -102,7 +102,7 @@ func removeDead(ctx context.Context, path string) error {
 		return nil // there is none
 	}
 	if info.Mode()&os.ModeSocket == 0 {
-		return fault.Usagef("--listen: %s is there, and is no socket", path)
+		return fault.Usagef("--listen: %s is there, and is not a socket", path)
 	}
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
 	if err == nil {

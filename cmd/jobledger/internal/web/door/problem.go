@@ -42,7 +42,7 @@ func BadInputs(all []wire.InputError) *Problem {
 	return p
 }
 
-// ProblemOf is err as a problem; its Status is 0 if err is no error of the request.
+// ProblemOf is err as a problem; its Status is 0 if err is not an error of the request.
 func ProblemOf(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
@@ -72,8 +72,8 @@ const MaxAnswer = 8 << 20
 var ErrTooLarge = Refusal(http.StatusRequestEntityTooLarge, "too_large",
 	"the answer is larger than 8 MiB: ask for fewer, with limit, after or to")
 
-// ProblemOf is err as a problem. What is no error of the request is logged, and the answer has no more of it
-// than the number of the line in the log.
+// ProblemOf is err as a problem. An error that the request did not cause is logged, and the answer has no
+// more of it than the number of the line in the log.
 func (d *Door) ProblemOf(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p

@@ -165,7 +165,7 @@ func ParseProxy(public string, from []string) (*Proxy, error) {
 	for _, text := range from {
 		prefix, err := netip.ParsePrefix(text)
 		if err != nil {
-			return nil, fault.Usagef("--from: %.80q is no range of addresses, such as 127.0.0.1/32", text)
+			return nil, fault.Usagef("--from: %.80q is not a range of addresses, such as 127.0.0.1/32", text)
 		}
 		p.From = append(p.From, prefix)
 	}

@@ -102,7 +102,7 @@ func IDOf(x event.Event) (string, error) {
 	return strconv.FormatInt(x.Pos, 10) + "-" + hex.EncodeToString(digest[:8]), nil
 }
 
-// PosOf is the position in an id; 0 where text is no id.
+// PosOf is the position in an id; 0 where text is not an id.
 func PosOf(id string) int64 {
 	digits, digest, ok := strings.Cut(id, "-")
 	pos, err := strconv.ParseInt(digits, 10, 64)

@@ -195,7 +195,7 @@ func (p *Pages) setZone(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	cookie := &http.Cookie{ // #nosec G124 -- the name of a zone is no secret, with TLS or without
+	cookie := &http.Cookie{ // #nosec G124 -- the name of a zone is not a secret, with TLS or without
 		Name: zoneCookie, Path: p.Door.Prefix.At("/"), HttpOnly: true, SameSite: http.SameSiteLaxMode, MaxAge: -1}
 	if name := strings.TrimSpace(given.Get(zoneParam)); name != "" {
 		if _, err := ReadZone(name); err != nil {
