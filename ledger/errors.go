@@ -32,6 +32,7 @@ var (
 	ErrNewerSchema    = engine.ErrNewerSchema    // this program is too old to read or to write it; untouched
 	ErrOlderSchema    = engine.ErrOlderSchema    // on a server; Migrate brings it up to date; untouched
 	ErrPooled         = engine.ErrPooled         // a pooler gives each transaction another session; untouched
+	ErrNoSession      = engine.ErrNoSession      // an ErrBusy: all sessions of a pooler are taken
 	ErrReplaced       = engine.ErrReplaced       // the file was replaced while it was open; nothing was written
 	ErrForeignSidecar = engine.ErrForeignSidecar // a -wal or -shm file of another ledger; untouched
 	ErrSecondName     = engine.ErrSecondName     // a hard link, or mounted without its folder; untouched

@@ -87,6 +87,13 @@ func SetPollIntervals(d time.Duration, cleanup func(func())) {
 // SetServerPollInterval sets how often a watcher that listens polls the tail. Call it before Watch.
 func (s *Store) SetServerPollInterval(d time.Duration) { s.engine.(*postgres.Engine).PollInterval = d }
 
+// SetSessionWait sets how long a connection waits for its session until the test ends.
+func SetSessionWait(d time.Duration, cleanup func(func())) {
+	before := postgres.SessionWait
+	postgres.SessionWait = d
+	cleanup(func() { postgres.SessionWait = before })
+}
+
 // NotifyInterval is the pause between two notifications of one process.
 const NotifyInterval = notify.Interval
 

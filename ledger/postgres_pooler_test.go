@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -111,4 +112,108 @@ func TestPostgresSessionOfAnotherIsNotUsed(t *testing.T) {
 	}
 	wantActors(t, s, "a")
 	wantActors(t, other)
+}
+
+// TestPostgresPoolerOfOneSession: what takes further connections where there are some does without them:
+// reads, reads within reads, those that read ahead and concurrent ones. A panic reaches its caller.
+func TestPostgresPoolerOfOneSession(t *testing.T) {
+	ledger.ReadAhead(10, t.Cleanup)
+	through := ledgertest.PgBouncer(t, ledgertest.Postgres(t), "session", "default_pool_size = 1")
+	s := ledgertest.OpenAt(t, through)
+	_, stop := s.Watch() // whose connection has no session
+	defer stop()
+	read := func(fn func(tx *ledger.Tx) error) error {
+		start := time.Now()
+		err := s.Read(t.Context(), fn)
+		if d := time.Since(start); d > 5*time.Second {
+			t.Errorf("it took %s", d)
+		}
+		return err
+	}
+	must(t, read(func(tx *ledger.Tx) error { _, err := tx.Tail(t.Context()); return err })) // before a write
+	for range 30 {
+		write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
+	}
+	events := func(tx *ledger.Tx) (n int, err error) {
+		for batch, err := range tx.Scan(t.Context(), ledger.Scan{}) {
+			if err != nil {
+				return n, err
+			}
+			n += len(batch)
+		}
+		return n, nil
+	}
+	var here, within, another int
+	must(t, read(func(tx *ledger.Tx) (err error) {
+		if here, err = events(tx); err != nil {
+			return err
+		}
+		wait := tx.ReadConcurrently(t.Context(), func(tx *ledger.Tx) (err error) {
+			another, err = events(tx)
+			return err
+		})
+		err = s.Read(t.Context(), func(tx *ledger.Tx) (err error) {
+			within, err = events(tx)
+			return err
+		})
+		return errors.Join(err, wait())
+	}))
+	if here != 30 || within != 30 || another != 30 {
+		t.Errorf("%d, %d and %d events, want 30", here, within, another)
+	}
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("no panic")
+			}
+		}()
+		_ = read(func(*ledger.Tx) error { panic("here") })
+	}()
+	canceled, cancel := context.WithCancel(t.Context())
+	if err := read(func(tx *ledger.Tx) error {
+		cancel()
+		_, err := tx.Query(canceled, "SELECT 1")
+		return err
+	}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want context.Canceled", err)
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if err := read(func(tx *ledger.Tx) error { _, err := events(tx); return err }); err != nil {
+				t.Error(err)
+			}
+			write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
+		})
+	}
+	wg.Wait()
+	if n := len(actors(t, s)); n != 38 {
+		t.Errorf("%d events, want 38", n)
+	}
+}
+
+// TestPostgresPoolerWithoutSessions: while others have all sessions of a pooler, what needs one ends with
+// ErrNoSession, and works as soon as there is one.
+func TestPostgresPoolerWithoutSessions(t *testing.T) {
+	direct := ledgertest.Postgres(t)
+	through := ledgertest.PgBouncer(t, direct, "session", "default_pool_size = 1")
+	holder := ledgertest.OpenAt(t, through)
+	ledger.SetSessionWait(300*time.Millisecond, t.Cleanup)
+	for what, open := range map[string]func() error{
+		"Open":          func() error { _, err := ledger.Open(t.Context(), through); return err },
+		"OpenExisting":  func() error { _, err := ledger.OpenExisting(t.Context(), through); return err },
+		"Migrate":       func() error { return ledger.Migrate(t.Context(), through) },
+		"InspectServer": func() error { return ledger.InspectServer(t.Context(), through, nil) },
+	} {
+		start := time.Now()
+		err := open()
+		if d := time.Since(start); !errors.Is(err, ledger.ErrNoSession) || !errors.Is(err, ledger.ErrBusy) ||
+			d > 2*time.Second {
+			t.Errorf("%s: %v after %s, want ErrNoSession", what, err, d)
+		}
+	}
+	must(t, holder.Close())
+	ledger.SetSessionWait(10*time.Second, t.Cleanup)
+	write(t, ledgertest.OpenAt(t, through), func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
+	wantActors(t, ledgertest.OpenAt(t, direct), "a")
 }

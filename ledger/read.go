@@ -35,6 +35,9 @@ func (s *Store) read(ctx context.Context, fn func(*Tx) error, durable bool) erro
 	}
 	if err != nil {
 		end()
+		if s.peeks != nil && errors.Is(err, ErrBusy) {
+			return s.borrow(ctx, fn, err)
+		}
 		return err
 	}
 	if r.Pipelined {

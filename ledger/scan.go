@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -229,19 +230,32 @@ func (r *pageReader) next(ctx context.Context, batch []Scanned) (_ []Scanned, er
 }
 
 // ReadConcurrently runs fn in a goroutine on a snapshot that begins now and shows what is committed, at least
-// what the snapshot of tx shows. The caller calls wait, which returns fn's error.
+// what the snapshot of tx shows. The caller calls wait, which returns fn's error. Where a server gives no
+// connection for it, wait runs fn with tx.
 func (tx *Tx) ReadConcurrently(ctx context.Context, fn func(*Tx) error) (wait func() error) {
 	done := make(chan error, 1)
 	go func() {
 		b, err := tx.store.openSnapshot(ctx)
-		if err == nil {
-			defer b.disconnect()
-			err = fn(b)
+		if err != nil {
+			done <- &notOpened{err}
+			return
 		}
-		done <- err
+		defer b.disconnect()
+		done <- fn(b)
 	}()
-	return func() error { return <-done }
+	return func() error {
+		err := <-done
+		if no, ok := err.(*notOpened); ok {
+			if err = no.error; errors.Is(err, ErrBusy) && tx.store.peeks != nil {
+				return fn(tx)
+			}
+		}
+		return err
+	}
 }
+
+// notOpened says that there was no connection for a function.
+type notOpened struct{ error }
 
 // openSnapshot begins a snapshot on a connection of its own; disconnect it. It bypasses the reader pool, so a
 // caller that holds a reader already cannot deadlock.

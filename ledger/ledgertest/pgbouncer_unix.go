@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -27,9 +28,9 @@ wait "$pid"
 `
 
 // PgBouncer returns the URL of the database at dsn through a PgBouncer of this test, which has the settings
-// that it comes with, and the pool mode given: session, transaction or statement. If it is not installed the
-// test is skipped, or fails if CI is true.
-func PgBouncer(t testing.TB, dsn, mode string) string {
+// that it comes with, the pool mode given: session, transaction or statement, and further settings as in
+// "default_pool_size = 1". If it is not installed the test is skipped, or fails if CI is true.
+func PgBouncer(t testing.TB, dsn, mode string, settings ...string) string {
 	t.Helper()
 	program, err := exec.LookPath("pgbouncer")
 	if err != nil {
@@ -55,8 +56,9 @@ func PgBouncer(t testing.TB, dsn, mode string) string {
 	password, _ := server.User.Password()
 	config := fmt.Sprintf("[databases]\n* = host=%s port=%s user=%s password=%s\n"+
 		"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %s\nunix_socket_dir =\n"+
-		"auth_type = any\npool_mode = %s\n",
-		server.Hostname(), server.Port(), server.User.Username(), password, port, mode)
+		"auth_type = any\npool_mode = %s\n%s\n",
+		server.Hostname(), server.Port(), server.User.Username(), password, port, mode,
+		strings.Join(settings, "\n"))
 	file := filepath.Join(dir, "pgbouncer.ini")
 	if err := os.WriteFile(file, []byte(config), 0o644); err != nil { // #nosec G306 -- in a folder of its own
 		t.Fatal(err)

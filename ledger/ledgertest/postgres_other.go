@@ -8,7 +8,7 @@ import (
 )
 
 // PgBouncer skips the test here, or fails it if CI is true.
-func PgBouncer(t testing.TB, _, _ string) string {
+func PgBouncer(t testing.TB, _, _ string, _ ...string) string {
 	t.Helper()
 	unavailable(t, fmt.Errorf("%w: tests start PgBouncer on Unix only", errNoPostgres))
 	return ""

@@ -26,6 +26,8 @@ var (
 	ErrForeignSidecar = errors.New("ledger: stray file next to it")
 	ErrSecondName     = errors.New("ledger: the file has a second name")
 	ErrDamaged        = event.ErrDamaged
+	// ErrNoSession is an ErrBusy: a pooler gave no session in time.
+	ErrNoSession error = noSession{}
 	// ErrAltered is an ErrDamaged: the schema is not what the migrations make, so that a write could run what
 	// another user has put there.
 	ErrAltered error = altered{}
@@ -36,6 +38,12 @@ var (
 	// ErrConstraint reports that a row violates a constraint, or that a trigger refused it.
 	ErrConstraint = errors.New("ledger: constraint violated")
 )
+
+type noSession struct{}
+
+func (noSession) Error() string { return "ledger: no session of the server" }
+
+func (noSession) Is(target error) bool { return target == ErrBusy }
 
 type altered struct{}
 

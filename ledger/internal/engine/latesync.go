@@ -10,6 +10,13 @@ type LateSyncer interface {
 	Sync() error
 }
 
+// Lender is an Engine of a server, where a read may use the writer's session.
+type Lender interface {
+	// WriterSession returns the session of the last Begin, or one that Begin will use; nil: there is none. Only
+	// the commit loop calls it, between two transactions.
+	WriterSession() *Session
+}
+
 // Stiller is an Engine that may read without locks, on files that no process should write.
 type Stiller interface {
 	// Still returns ErrBusy where the files were written since the snapshot of s began.

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"time"
 
@@ -30,8 +31,15 @@ const (
 	forWriting
 )
 
-// connect opens a connection. ErrIO where the server cannot be reached now.
-func (p address) connect(ctx context.Context, use purpose) (*engine.Session, error) {
+// SessionWait is how long a connection waits for its session, which a pooler whose sessions are all taken
+// does not give: as long as writers wait for their lock. A variable for the tests.
+var SessionWait = 30 * time.Second
+
+// connect opens a connection, whose session is there within the time given. ErrIO where the server cannot be
+// reached now.
+func (p address) connect(
+	ctx context.Context, use purpose, within time.Duration,
+) (*engine.Session, error) {
 	config := p.config.Copy()
 	settings := p.divideSettings(config, use)
 	config.StatementCacheCapacity, config.DialFunc = engine.MaxStatements, dialer(p.userTimeout).DialContext
@@ -44,10 +52,16 @@ func (p address) connect(ctx context.Context, use purpose) (*engine.Session, err
 	}
 	c := &connection{conn: conn, writes: use == forWriting}
 	start := time.Now()
-	if err := c.apply(ctx, settings); err != nil {
+	limited, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	if err := c.apply(limited, settings); err != nil {
 		_ = c.Close()
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
+		}
+		if limited.Err() != nil {
+			return nil, fmt.Errorf("%w within %s: the connection was taken, and no statement is executed",
+				engine.ErrNoSession, within)
 		}
 		return nil, explainConnect(err)
 	}

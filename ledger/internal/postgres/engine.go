@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,6 +22,8 @@ type Engine struct {
 	lockKey  int64           // of the ledger's advisory lock
 	newest   int             // version of a schema that this program knows
 	notifier *notify.Notifier
+	pooled   bool                      // a pooler is between this process and the server
+	crowded  atomic.Pointer[time.Time] // when the pooler had no session to spare; nil: not yet
 
 	// PollInterval is how often a listener polls the tail. It may be set before the first Listen.
 	PollInterval time.Duration
@@ -77,7 +80,7 @@ func (p *Engine) Begin(ctx context.Context, o engine.BeginOptions) (*engine.Sess
 		if ctx.Err() != nil {
 			return nil, at, context.Cause(ctx)
 		}
-		if !errors.Is(err, engine.ErrIO) {
+		if !errors.Is(err, engine.ErrIO) && !errors.Is(err, engine.ErrNoSession) {
 			return nil, at, err
 		}
 		if time.Since(o.Since) > o.LockWait {
@@ -97,7 +100,7 @@ func (p *Engine) tryBegin(
 	ctx context.Context, wait time.Duration, queries []engine.WarmupQuery,
 ) (at engine.Head, err error) {
 	if p.writer == nil {
-		if p.writer, err = p.address.connect(ctx, forWriting); err != nil {
+		if p.writer, err = p.address.connect(ctx, forWriting, max(wait, time.Millisecond)); err != nil {
 			return at, err
 		}
 		queries = nil
@@ -139,10 +142,37 @@ func (p *Engine) Rollback() error {
 	return nil
 }
 
+// A pooler whose sessions are all taken has none for a reader for spareWait, and is not asked again for
+// crowdedFor: the writer's session does then.
+const (
+	spareWait  = 2 * time.Second
+	crowdedFor = 10 * time.Second
+)
+
 // OpenReader implements engine.Engine.
 func (p *Engine) OpenReader(ctx context.Context) (*engine.Session, error) {
-	return p.address.connect(ctx, forReading)
+	if !p.pooled {
+		return p.address.connect(ctx, forReading, SessionWait)
+	}
+	if since := p.crowded.Load(); since != nil && time.Since(*since) < crowdedFor {
+		return nil, fmt.Errorf("%w: the pooler had none %s ago", engine.ErrNoSession,
+			time.Since(*since).Round(time.Second))
+	}
+	return p.connectSpare(ctx, spareWait)
 }
+
+// connectSpare opens a connection that this process can do without.
+func (p *Engine) connectSpare(ctx context.Context, within time.Duration) (*engine.Session, error) {
+	start := time.Now()
+	s, err := p.address.connect(ctx, forReading, within)
+	if errors.Is(err, engine.ErrBusy) {
+		p.crowded.Store(&start)
+	}
+	return s, err
+}
+
+// WriterSession implements engine.Lender.
+func (p *Engine) WriterSession() *engine.Session { return p.writer }
 
 // BeginSnapshot implements engine.Engine.
 func (p *Engine) BeginSnapshot(ctx context.Context, s *engine.Session) (engine.Head, error) {
@@ -167,7 +197,7 @@ func (p *Engine) Listen(ctx context.Context, wake func(engine.Topic)) {
 // notifyServer is where the notifications of a ledger go through.
 func (p address) notifyServer() notify.Server {
 	connect := func(ctx context.Context) (*notify.Conn, error) {
-		s, err := p.connect(ctx, forReading)
+		s, err := p.connect(ctx, forReading, SessionWait)
 		if err != nil {
 			return nil, err
 		}

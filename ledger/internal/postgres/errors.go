@@ -28,6 +28,9 @@ func explainConnect(err error) error {
 	}
 	lines := strings.Split(err.Error(), "\n")
 	last := strings.TrimSpace(lines[len(lines)-1])
+	if strings.Contains(last, "failed to receive message: timeout") {
+		last += " (it hangs, or is a pooler that has no session for this database)"
+	}
 	return fmt.Errorf("%w: the server cannot be reached: %s", engine.ErrIO, last)
 }
 
@@ -58,6 +61,9 @@ func explain(err error) error {
 	// https://www.postgresql.org/docs/current/errcodes-appendix.html
 	if strings.Contains(e.Message, "statement pooling mode") { // PgBouncer has no code for it
 		return fmt.Errorf("%w (%w)", errPooled, err)
+	}
+	if strings.Contains(e.Message, "query_wait_timeout") || strings.Contains(e.Message, "max_client_conn") {
+		return fmt.Errorf("%w: %w", engine.ErrNoSession, err)
 	}
 	switch e.Code {
 	case "22012", "23505", "JL001": // a failed compare-and-swap divides by zero

@@ -67,7 +67,7 @@ func Inspect(ctx context.Context, dsn string) (_ *Inspection, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := a.connect(ctx, forReading)
+	s, err := a.connect(ctx, forReading, SessionWait)
 	if err != nil {
 		return nil, a.openError(err)
 	}

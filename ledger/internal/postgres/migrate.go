@@ -50,13 +50,13 @@ func Migrate(ctx context.Context, dsn string) error {
 		return err
 	}
 	p := &Engine{address: a, newest: len(steps)}
-	if p.writer, err = a.connect(ctx, forWriting); err != nil {
+	if p.writer, err = a.connect(ctx, forWriting, SessionWait); err != nil {
 		return a.openError(err)
 	}
 	defer p.writer.Close()
 	c := connOf(p.writer)
 	at := 0
-	if err = a.checkPooler(ctx, c); err == nil {
+	if err = p.checkPooler(ctx, c); err == nil {
 		at, err = p.schemaVersion(ctx, c.conn)
 	}
 	if err == nil && at < p.newest {

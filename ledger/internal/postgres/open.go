@@ -38,10 +38,10 @@ func Open(ctx context.Context, dsn string, create bool) (*Engine, error) {
 		return nil, err
 	}
 	p.newest = len(steps)
-	if p.writer, err = a.connect(ctx, forWriting); err != nil {
+	if p.writer, err = a.connect(ctx, forWriting, SessionWait); err != nil {
 		return nil, a.openError(err)
 	}
-	if err = a.checkPooler(ctx, connOf(p.writer)); err == nil {
+	if err = p.checkPooler(ctx, connOf(p.writer)); err == nil {
 		err = p.setUp(ctx, create)
 	}
 	if err == nil && p.info.SchemaVersion == p.newest { // it costs less than a millisecond, of ten

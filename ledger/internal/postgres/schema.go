@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -110,9 +111,13 @@ func (p *Engine) FreePages(context.Context, *engine.Session, int) (int64, error)
 // TrimWAL does nothing: the server keeps its own log.
 func (p *Engine) TrimWAL(context.Context) (bool, error) { return false, nil }
 
-// Checkpoint vacuums the table of bodies. That needs its owner; otherwise the server does it some time later.
+// Checkpoint vacuums the table of bodies. That needs its owner, and a session; otherwise the server does it
+// some time later.
 func (p *Engine) Checkpoint(ctx context.Context) (whole bool, err error) {
-	s, err := p.address.connect(ctx, forReading)
+	s, err := p.OpenReader(ctx)
+	if errors.Is(err, engine.ErrBusy) {
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}

@@ -102,22 +102,22 @@ func (c *connection) isPooled() bool { return c.pid != c.conn.PgConn().PID() }
 
 // probeTimeout is how long a pooler may take to answer whether it changes sessions. Without an answer, the
 // transactions find out.
-const probeTimeout = 2 * time.Second
+const probeTimeout = 500 * time.Millisecond
 
 // checkPooler returns errPooled if there is a pooler that changes sessions. It costs nothing without one.
-func (p address) checkPooler(ctx context.Context, c *connection) error {
-	if !c.isPooled() {
+func (p *Engine) checkPooler(ctx context.Context, c *connection) error {
+	if p.pooled = c.isPooled(); !p.pooled {
 		return nil
 	}
 	// This connection is between two transactions. If another one can have its session now, or it gets another
 	// itself, the pooler takes it away after each transaction.
-	limited, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	s, err := p.connect(limited, forReading)
+	s, err := p.connectSpare(ctx, probeTimeout)
 	if err != nil {
 		return nil
 	}
 	defer s.Close()
+	limited, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
 	var now uint32
 	err = c.conn.QueryRow(limited, `SELECT pg_backend_pid()::bigint`, pgx.QueryExecModeExec).Scan(&now)
 	if connOf(s).pid == c.pid || err == nil && now != c.pid {

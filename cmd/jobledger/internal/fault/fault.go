@@ -192,6 +192,9 @@ var serverHints = []struct {
 		"done twice"},
 	{ledger.ErrIO, "the server is away or out of reach; try again: what was done is not done twice"},
 	{ledger.ErrUnknown, "send the same command again: if it was done, you get the same answer"},
+	{ledger.ErrNoSession, "all sessions of the pooler are taken, and each worker keeps its own: give the " +
+		"pool more (PgBouncer: default_pool_size, max_client_conn), end a worker, or give workers the " +
+		"server itself as --db; then try again"},
 	{ledger.ErrBusy, "another process holds the write lock for long, or the server takes no more " +
 		"connections; 'jobledger doctor' may say more, else try again"},
 	{ledger.ErrReadOnly, "to write takes the rights of jobledger_worker, to make a ledger those of its " +
