@@ -174,7 +174,7 @@ var complaints = []complaint{
 			s.ok(os.Chmod(s.dir, 0o777|fs.ModeSticky))
 		}},
 	{name: "a file of another user", code: doctor.CodeOwner, severity: doctor.Problem,
-		seen: ".logs belongs to user 12345", root: true, make: func(t *testing.T, s site) {
+		seen: "so workers of other users keep no output there", root: true, make: func(t *testing.T, s site) {
 			s.ok(os.Mkdir(s.path("jobledger.db.logs"), 0o700))
 			s.ok(os.Chown(s.path("jobledger.db.logs"), 12345, 12345))
 		}},

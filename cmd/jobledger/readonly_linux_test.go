@@ -81,7 +81,11 @@ func TestLedgerOnReadOnlyDiskIsRead(t *testing.T) {
 				commands[i] = verb + " --db place/jobledger.db " + rest
 			}
 			count := "list --db place/jobledger.db --json"
-			ends := s.readOnly(append(commands, count), "TMPDIR=tmp")
+			const doctor = "doctor --db place/jobledger.db --json"
+			ends := s.readOnly(append(commands, count, doctor), "TMPDIR=tmp")
+			if said := ends[doctor].stdout; strings.Contains(said, `"D14"`) || !strings.Contains(said, `"D08"`) {
+				t.Errorf("doctor: %s%s", said, ends[doctor].stderr)
+			}
 			for i, c := range commands {
 				end, reads := ends[c], i < len(reading)
 				switch {

@@ -100,7 +100,8 @@ type Output struct {
 	StderrBytes  int64  `event:"stderr_bytes"`
 
 	// StdoutKeptSHA256 and StderrKeptSHA256 are the digests of what the log files hold, where that is not all
-	// that was written: head and tail of a flood, or what was written before an error. Else they are "".
+	// that was written: head and tail of a flood, what was written before an error, or nothing, where a file
+	// could not be made. Else they are "".
 	StdoutKeptSHA256 string `event:"stdout_kept_sha256,digest"`
 	StderrKeptSHA256 string `event:"stderr_kept_sha256,digest"`
 }

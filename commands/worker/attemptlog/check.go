@@ -18,6 +18,12 @@ type Stream struct {
 	KeptSHA256 string // of what the log file holds, where that is not all; else "", as in older events
 }
 
+// Lost reports whether the command wrote something of which the worker could keep nothing. salt is that of
+// the job; where it is nil, because it was erased, that is not known.
+func (s Stream) Lost(salt []byte) bool { return salt != nil && s.KeptSHA256 == digestOfNothing(salt) }
+
+func digestOfNothing(salt []byte) string { return hex.EncodeToString(saltedHash(salt).Sum(nil)) }
+
 // StreamOf returns what o says of stdout, or of stderr.
 func StreamOf(o event.Output, stderr bool) Stream {
 	if stderr {

@@ -137,10 +137,13 @@ func (l *logFile) shorten() error {
 }
 
 // close shortens the file if it is too long, and closes it. Where the file does not hold all that was
-// written, kept is the digest of what it holds.
+// written, or could not be made, kept is the digest of what it holds.
 func (l *logFile) close(salt []byte) (kept string, err error) {
-	if l.file == nil {
-		return "", l.err
+	switch {
+	case l.file == nil && l.err != nil:
+		return digestOfNothing(salt), l.err
+	case l.file == nil:
+		return "", nil
 	}
 	if l.err == nil && l.size > l.limit+cutMarkLen {
 		l.err = l.shorten()

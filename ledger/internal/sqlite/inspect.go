@@ -34,12 +34,13 @@ type Inspection struct {
 	Session *engine.Session
 	Head    engine.Head
 	Facts   Facts
+	temp    string // the folder with the copy that is read; "": it is the ledger itself
 }
 
 // Inspect begins a snapshot of the ledger at dsn. It migrates nothing, writes nothing and leaves no file
-// behind, so it works on read-only media, except that SQLite creates a missing -shm next to a -wal. Errors:
-// as those of Open without create; ErrForeignSidecar. A network file system and a second name are not errors
-// here.
+// behind, so it works on read-only media, except that SQLite creates a missing -shm next to a -wal. Where it
+// cannot, a copy is read. Errors: as those of Open without create; ErrForeignSidecar. A network file system
+// and a second name are not errors here.
 func Inspect(ctx context.Context, dsn string) (*Inspection, error) {
 	path, err := inspectable(ctx, dsn)
 	if err != nil {
@@ -52,7 +53,43 @@ func Inspect(ctx context.Context, dsn string) (*Inspection, error) {
 	if err != nil {
 		return nil, err
 	}
-	return inspect(ctx, path, wal == nil)
+	i, err := inspect(ctx, path, wal == nil)
+	if err == nil || wal == nil || !unwritable(err) {
+		return i, err
+	}
+	if _, shmErr := os.Lstat(path + "-shm"); !errors.Is(shmErr, fs.ErrNotExist) {
+		return nil, err // another process may write
+	}
+	if copied, copyErr := inspectCopy(ctx, path); copyErr == nil {
+		return copied, nil
+	}
+	return nil, err
+}
+
+// unwritable reports whether err may be that nothing can be written next to a ledger.
+func unwritable(err error) bool {
+	return errors.Is(err, engine.ErrIO) || errors.Is(err, fs.ErrPermission) || errors.Is(err, engine.ErrReadOnly)
+}
+
+// inspectCopy inspects a temporary copy of a ledger and its -wal file.
+func inspectCopy(ctx context.Context, path string) (i *Inspection, err error) {
+	temp, err := os.MkdirTemp("", "jobledger-")
+	if err != nil {
+		return nil, err
+	}
+	to := filepath.Join(temp, "ledger.db")
+	if err = checkRoom(temp, path); err == nil {
+		err = copyWithWAL(path, to)
+	}
+	if err == nil {
+		i, err = inspect(ctx, to, false)
+	}
+	if err != nil {
+		_ = os.RemoveAll(temp)
+		return nil, err
+	}
+	i.temp = temp
+	return i, nil
 }
 
 // checkOwnSidecars returns ErrForeignSidecar if a -wal or -shm file next to the database at path is that of
@@ -136,6 +173,9 @@ func inspect(ctx context.Context, path string, fileOnly bool) (_ *Inspection, er
 func (i *Inspection) Close() {
 	_, _ = i.Session.Exec(`ROLLBACK`)
 	_ = i.Session.Close()
+	if i.temp != "" {
+		_ = os.RemoveAll(i.temp)
+	}
 }
 
 // facts asks SQLite, outside of any transaction.
@@ -162,7 +202,10 @@ FROM pragma_application_id, pragma_user_version, pragma_page_size, sqlite_dbpage
 	var busy, frames, moved int64
 	err = c.conn.QueryRowContext(ctx, `PRAGMA wal_checkpoint(NOOP)`).Scan(&busy, &frames, &moved)
 	f.Backlog = max(0, frames-moved) * f.PageSize
-	return f, explain(err)
+	if err = explain(err); errors.Is(err, engine.ErrReadOnly) { // not even that is asked on a read-only disk
+		f.Backlog, err = 0, nil
+	}
+	return f, err
 }
 
 // walFormat is byte 19 of a SQLite file in WAL mode; it is 1 in any other.

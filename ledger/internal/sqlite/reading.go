@@ -90,7 +90,7 @@ func openReading(ctx context.Context, path string, o options, why error) (_ engi
 		return r, nil
 	case err == nil:
 		return r.openCopy(ctx, o, func(to string) error { return Copy(ctx, real, to) })
-	case errors.Is(err, engine.ErrIO) || errors.Is(err, fs.ErrPermission) || errors.Is(err, engine.ErrReadOnly):
+	case unwritable(err):
 		if wal, walErr := walOf(real); walErr == nil && wal != nil {
 			return r.openCopy(ctx, o, func(to string) error { return copyWithWAL(real, to) })
 		}
@@ -147,8 +147,7 @@ func (r *reading) openCopy(ctx context.Context, o options, copyTo func(to string
 		}
 	}()
 	before := stateOf(r.real)
-	need := uint64(2 * (before.size + before.walSize))
-	if place := FileSystemOf(r.temp); place.Known && place.Free < need {
+	if err := checkRoom(r.temp, r.real); err != nil {
 		return nil, fmt.Errorf("%w; there is no room for a copy in %s: copy %s and %[3]s-wal to a place where you "+
 			"may write, and use that", r.info.ReadOnly, os.TempDir(), r.path)
 	}
@@ -171,6 +170,15 @@ func (r *reading) openCopy(ctx context.Context, o options, copyTo func(to string
 	copied.info = info
 	r.Engine, r.real = copied, to
 	return r, nil
+}
+
+// checkRoom returns ErrFull where there is no room in a folder for a copy of the ledger at path.
+func checkRoom(folder, path string) error {
+	s := stateOf(path)
+	if place := FileSystemOf(folder); place.Known && place.Free < uint64(2*(s.size+s.walSize)) {
+		return engine.ErrFull
+	}
+	return nil
 }
 
 // copyWithWAL copies a file that no process writes, and its -wal file. Where a process of this host has the

@@ -68,17 +68,33 @@ func (d *examination) permissions(name string, main fs.FileInfo) {
 	}
 	owner, known := ownerOf(info)
 	ours, _ := ownerOf(main)
+	whose, chown := "the ledger to ", "--reference="+render.QuoteShell(d.real)
+	if uid, _, asUnit := d.unitsOwner(); asUnit { // whose the ledger's own files are to be, unitsRights says
+		if strings.HasPrefix(name, d.real) && !info.IsDir() {
+			return
+		}
+		ours, whose, chown = uid, "the units run as ", unitsUser+":"+unitsUser
+	}
 	switch {
 	case !known, sharedByGroup(info, main):
 	case owner != ours:
-		chown := fmt.Sprintf("chown -R --reference=%s %s", render.QuoteShell(d.real), render.QuoteShell(name))
-		d.problem(CodeOwner, chown,
-			"%s belongs to %s, the ledger to %s: one of them may not be able to use it",
-			name, userName(owner), userName(ours))
+		d.problem(CodeOwner, fmt.Sprintf("chown -R %s %s", chown, render.QuoteShell(name)),
+			"%s belongs to %s, %s%s: %s", name, userName(owner), whose, userName(ours), d.effectOf(name))
 	case name == d.real && owner != os.Getuid() && os.Getuid() != 0 && !mayWriteFile(name):
 		d.advise(CodeOwner, "run commands as "+userName(owner)+", who may not be able to use files that you make",
 			"the ledger belongs to %s, and you are %s", userName(owner), userName(os.Getuid()))
 	}
+}
+
+// effectOf says what it means that a file or folder of the ledger belongs to another user.
+func (d *examination) effectOf(name string) string {
+	switch name {
+	case d.logs:
+		return "its owner can replace what is in it, so workers of other users keep no output there"
+	case d.Ledger + ".bell":
+		return "workers of other users learn of new jobs by polling, and their writers do not take turns"
+	}
+	return "one of them may not be able to use it"
 }
 
 // links checks the names of the ledger's file. allowed says that the DSN allows several.

@@ -23,6 +23,25 @@ const (
 
 // service looks at the units of the packages, where this is the ledger that they use.
 func (d *examination) service() {
+	if address, is := d.unitsLedger(); is {
+		d.units(d.root)
+		if !ledger.IsServerAddress(address) {
+			d.unitsRights(d.root)
+		}
+	}
+}
+
+// unitsOwner returns the user of the units and its group; ok is false where this is not the units' ledger.
+func (d *examination) unitsOwner() (uid, gid int, ok bool) {
+	if _, is := d.unitsLedger(); !is {
+		return 0, 0, false
+	}
+	return unitsIDs(d.root)
+}
+
+// unitsLedger returns the address of the ledger that the units of the packages use, and whether it is this
+// one; it is not where none are installed.
+func (d *examination) unitsLedger() (address string, is bool) {
 	root := d.root
 	installed := false
 	for _, folder := range []string{"usr/lib", "lib", "etc"} {
@@ -30,7 +49,7 @@ func (d *examination) service() {
 		installed = installed || err == nil
 	}
 	if !installed {
-		return
+		return "", false
 	}
 	address, where := unitsLedger, filepath.Join(root, unitsLedger)
 	if settings, err := os.ReadFile(filepath.Join(root, unitsSetting)); err == nil {
@@ -42,15 +61,9 @@ func (d *examination) service() {
 		}
 	}
 	if ledger.IsServerAddress(address) {
-		if d.dsn == address {
-			d.units(root)
-		}
-		return
+		return address, d.dsn == address
 	}
-	if d.real == where || d.Ledger == where {
-		d.units(root)
-		d.unitsRights(root)
-	}
+	return address, d.real == where || d.Ledger == where
 }
 
 // units compares the units that are enabled with the programs that they would run.

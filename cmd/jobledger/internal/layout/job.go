@@ -107,6 +107,9 @@ func (b *jobPairs) outcome(j state.Job) {
 	case j.Result != nil:
 		b.add("result", render.Body(j.Result, b.terminal))
 	}
+	if j.LostOutput() {
+		b.add("output", "(not kept: its worker could make no file for it, and the worker's log says why)")
+	}
 	refused := 0
 	for _, e := range j.Events {
 		if e.Kind() == event.KindRefused {

@@ -35,7 +35,7 @@ type Counts struct {
 	Cut       int64 `json:"cut"`       // the digest is that of the part that was kept
 	Differing int64 `json:"differing"` // they hold something else
 	SizeOnly  int64 `json:"size_only"` // cut files of older versions, of which only the sizes were compared
-	Missing   int64 `json:"missing"`   // streams without a file: removed, or kept on another host
+	Missing   int64 `json:"missing"`   // streams without a file: removed, kept on another host, or not kept
 	// files of jobs that were erased, and the salts of their digests with them
 	Erased     int64 `json:"erased"`
 	Unreadable int64 `json:"unreadable"` // files that could not be read, and so not checked

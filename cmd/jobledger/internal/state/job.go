@@ -4,7 +4,9 @@ import (
 	"context"
 	"slices"
 
+	"jobledger/cmd/jobledger/internal/logcheck"
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/commands/worker/attemptlog"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -49,6 +51,19 @@ func (j Job) Exit() (exit projection.Exit) {
 		}
 	}
 	return exit
+}
+
+// LostOutput reports whether the command of the last attempt that ended wrote something of which its worker
+// could keep nothing.
+func (j Job) LostOutput() (lost bool) {
+	for _, e := range j.Events {
+		switch e.Body.(type) {
+		case *event.Succeeded, *event.Failed, *event.Released:
+			o := logcheck.OutputOf(e)
+			lost = attemptlog.StreamOf(o, false).Lost(j.Salt) || attemptlog.StreamOf(o, true).Lost(j.Salt)
+		}
+	}
+	return lost
 }
 
 // ReadJob returns the job now whole, or what it was at a moment, unless that is nil: then without a state if

@@ -165,9 +165,15 @@ func differs(o logfile.Output, checked logfile.Checked) error {
 
 // noOutput is the error of an attempt without a file; if its event says that there was one, it says so.
 func (p *Verbs) noOutput(ctx context.Context, service *commands.Service, o logfile.Output) error {
-	logged, _, err := o.Logged(ctx, service.Store)
+	logged, salt, err := o.Logged(ctx, service.Store)
 	if err != nil {
 		return err
+	}
+	if logged.Lost(salt) {
+		return cli.WithHint(cli.Exitf(cli.ExitNothing,
+			"the %s that attempt %d of job %s wrote to %s were not kept: its worker could make no file for them",
+			render.Count(logged.Bytes, "byte"), o.Attempt, o.Job.ID, o.Stream()),
+			"the log of the worker, %s, says why: 'output not kept'", o.Job.Worker.Name)
 	}
 	err = p.nothing(o)
 	if logged.SHA256 != "" && !ledger.IsServerAddress(p.DB) {
