@@ -67,16 +67,6 @@ func (c claim) decide(j projection.Job, at time.Time) (journal.Fact, error) {
 	return journal.Fact{Job: j, Body: body, Worker: c.Worker, Token: c.Token}, nil
 }
 
-func (c Heartbeat) decide(j projection.Job, at time.Time) (journal.Fact, error) {
-	endBy := j.EndBy
-	if c.CannotEnd != "" {
-		endBy = time.Time{}
-	}
-	body := &event.Heartbeat{LeaseUntil: leaseUntil(at, c.Lease, endBy), Progress: c.Progress, Note: c.Note,
-		CannotEnd: c.CannotEnd}
-	return journal.Fact{Job: j, Body: body}, nil
-}
-
 func (c TakeOver) decide(j projection.Job, at time.Time) (journal.Fact, error) {
 	if c.Process == j.Worker {
 		return Heartbeat{Lease: c.Lease}.decide(j, at)
@@ -218,16 +208,6 @@ func (c Erase) decide(j projection.Job, _ time.Time) (journal.Fact, error) {
 
 func conflict(c action, j projection.Job) error {
 	return &ConflictError{c.name(), j.ID, check.StateText(j.State)}
-}
-
-// leaseUntil is at + lease. It does not pass endBy (zero: no limit) and its grace, so that endless heartbeats
-// cannot outlive a max runtime.
-func leaseUntil(at time.Time, lease time.Duration, endBy time.Time) time.Time {
-	until := addTruncated(at, lease)
-	if !endBy.IsZero() && until.After(endBy.Add(runtimeGrace)) {
-		return endBy.Add(runtimeGrace)
-	}
-	return until
 }
 
 // minNonZero returns the shorter of two durations of which 0 means no limit.

@@ -15,7 +15,6 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/defaults"
-	"jobledger/projection/past"
 )
 
 // Enqueue asks for a new job. The zero value of a field is its default.
@@ -153,36 +152,6 @@ func (s *Service) Enqueue(ctx context.Context, actor string, jobs ...Enqueue) ([
 	return answers, nil
 }
 
-// CheckKeys returns the index of the first of jobs that Enqueue would refuse now because its key belongs to a
-// job with another payload, and the ConflictError. It returns -1 if there is none, and -1 with an error if
-// reading failed.
-func (s *Service) CheckKeys(ctx context.Context, jobs []Enqueue) (first int, err error) {
-	first = -1
-	err = s.read(ctx, func(tx *ledger.Tx) error {
-		for i, e := range jobs {
-			if e.Key == "" {
-				continue
-			}
-			n := newJob{Enqueue: &Enqueue{Queue: e.Queue, Key: e.Key, Payload: e.Payload,
-				UniqueWhile: e.UniqueWhile, OnDuplicate: e.OnDuplicate}}
-			j, err := n.find(ctx, tx)
-			if err != nil {
-				return err
-			}
-			_, err = n.findPast(ctx, tx, j)
-			if err == nil {
-				_, err = n.decide(j, tx.Now())
-			}
-			if errors.Is(err, ErrConflict) {
-				first = i
-				return err
-			}
-		}
-		return nil
-	})
-	return first, err
-}
-
 // newJob is the action of enqueuing one job, with what is drawn at random for it.
 type newJob struct {
 	*Enqueue
@@ -246,56 +215,6 @@ func enqueue(ctx context.Context, tx *ledger.Tx, actor string, n newJob) (Enqueu
 	return Enqueued{Job: j}, err
 }
 
-// find returns the job that n's id or key names, with its bodies; if there is none, a Job that has only an
-// id.
-func (n newJob) find(ctx context.Context, tx *ledger.Tx) (j projection.Job, err error) {
-	found := false
-	if n.ID != "" {
-		j, found, err = projection.GetUnexpected(ctx, tx, n.id)
-	}
-	if n.Key != "" && !found && err == nil {
-		j, found, err = projection.GetByKey(ctx, tx, n.Queue, n.Key)
-	}
-	if err == nil && !found && n.UniqueWhile == event.WhileUnfinished {
-		err = keyOpen(ctx, tx, n.name(), "", n.Queue, n.Key)
-	}
-	if err != nil || !found {
-		return projection.Job{ID: n.id}, err
-	}
-	return j, projection.LoadBodies(ctx, tx, &j)
-}
-
-// findPast returns the job that n names, where that has left the ledger; the zero Job where it has not, or
-// where there is none. j is what find found.
-func (n newJob) findPast(ctx context.Context, tx *ledger.Tx, j projection.Job) (gone projection.Job,
-	err error) {
-	if j.State != 0 {
-		return gone, nil
-	}
-	if n.Key != "" {
-		k, ok, err := past.KeyOf(ctx, tx, n.Queue, n.Key)
-		if err != nil {
-			return gone, err
-		}
-		switch what := fmt.Sprintf("key %q", n.Key); {
-		case ok && !k.Matches(n.Payload):
-			return gone, &ConflictError{n.name(), k.Job, what + " belongs to it, with another payload; it is archived"}
-		case ok && n.UniqueWhile != "":
-			return gone, &ConflictError{n.name(), k.Job, what + " belongs to it, for ever"}
-		case ok:
-			return projection.Job{ID: k.Job, Queue: n.Queue, Key: n.Key, State: k.State}, nil
-		}
-	}
-	if n.ID == "" {
-		return gone, nil
-	}
-	left, err := past.MayHaveLeft(ctx, tx, n.id)
-	if err == nil && left {
-		err = &ConflictError{n.name(), n.id, "its id is as old as jobs that are archived, and it may be one"}
-	}
-	return gone, err
-}
-
 // decide applies the rules of enqueuing, where j is what find found: errNoChange if that is the same job. The
 // fact may be that j gets another payload.
 func (n newJob) decide(j projection.Job, at time.Time) (journal.Fact, error) {
@@ -317,27 +236,4 @@ func (n newJob) decide(j projection.Job, at time.Time) (journal.Fact, error) {
 		body.RunAt = at
 	}
 	return journal.Fact{Job: j, Body: body, Salt: n.salt, Content: n.Payload}, nil
-}
-
-// compare returns errNoChange if j, found by the id or the key of n, is the job that n asks for.
-func (n newJob) compare(j projection.Job) error {
-	what := fmt.Sprintf("key %q", n.Key)
-	if n.ID != "" && j.ID == n.id {
-		what = fmt.Sprintf("id %s", n.id)
-	}
-	switch {
-	case j.Erased:
-		return &ConflictError{n.name(), j.ID, what + " belongs to it, and its payload was erased"}
-	case j.Queue != n.Queue:
-		return &ConflictError{n.name(), j.ID, what + " belongs to it, in the queue " + j.Queue}
-	case j.Key != n.Key:
-		return &ConflictError{n.name(), j.ID, what + " belongs to it, with another key"}
-	case j.UniqueWhile != n.UniqueWhile && j.UniqueWhile != "":
-		return &ConflictError{n.name(), j.ID, what + " belongs to it while it is " + j.UniqueWhile}
-	case j.UniqueWhile != n.UniqueWhile:
-		return &ConflictError{n.name(), j.ID, what + " belongs to it, and its key is for ever"}
-	case string(j.Payload) != string(n.Payload) && j.PayloadAt == 0:
-		return &ConflictError{n.name(), j.ID, what + " belongs to it, with another payload"}
-	}
-	return errNoChange
 }

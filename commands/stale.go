@@ -45,41 +45,6 @@ func decideStale(j projection.Job, past pastClaim, c ownerCommand, at time.Time)
 	return f, refused
 }
 
-// longestSurvival bounds what one Survived holds: after the death of all who watch the command, what waits
-// for its end waits no longer.
-const longestSurvival = 10 * time.Minute
-
-// decideSurvived returns the fact that the command of a cancelled claim runs on: for a lease, and for longer
-// the longer it has done so, so that a night has few of them. There is none while the last one holds, once
-// the command has stopped, or where an operator has had the job run regardless.
-func decideSurvived(j projection.Job, past pastClaim, c Heartbeat, at time.Time) journal.Fact {
-	if past.Stopped || j.State != event.CancelledState && !(j.State == event.Queued && past.Waits) {
-		return journal.Fact{}
-	}
-	hold := max(c.Lease, min(at.Sub(past.Ending.At), longestSurvival))
-	if past.Until.Sub(at) >= hold*2/3 {
-		return journal.Fact{}
-	}
-	body := &event.Survived{CannotEnd: c.CannotEnd, LeaseUntil: addTruncated(at, hold)}
-	return journal.Fact{Job: j, Body: body, Worker: past.Given.Worker, Attempt: past.Given.Attempt}
-}
-
-// endedInOrder reports whether an owner that is not a zombie may send a heartbeat for a claim that has ended:
-// it has ended the claim itself, and the heartbeat was under way; or the job was cancelled, of which a
-// heartbeat is how the owner learns.
-func endedInOrder(past pastClaim) bool {
-	if past.Ending == nil {
-		return false
-	}
-	switch past.Ending.Body.(type) {
-	case *event.Succeeded, *event.Failed, *event.Released:
-		return true
-	case *event.Cancelled:
-		return past.Latest
-	}
-	return false
-}
-
 // whyRefused says why a token is not live, in words and as the sentinel that callers branch on.
 func whyRefused(past pastClaim) (string, error) {
 	if past.Given == nil {

@@ -2,7 +2,7 @@
 //
 //   - record.go: [Fact], an event about to be recorded, and Record
 //   - delay.go: what is not to begin before the command of a job that was cancelled has ended
-//   - wave.go: what an event means for the jobs that wait for its job
+//   - unblock_dependents.go: what an event means for the jobs that wait for its job
 package journal
 
 import (
