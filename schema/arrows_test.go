@@ -40,7 +40,7 @@ var stages = [][]string{
 	{"projection"},
 	{"projection/claims"},
 	{"projection/schedules", "projection/follow"},
-	{"projection/fold", "projection/past"},
+	{"projection/fold", "projection/past", "projection/internal/queues"},
 	{"projection/audit/differ"},
 	{"projection/audit", "projection/rebuild", "projection/attempts", "projection/status",
 		"projection/internal/historytest"},

@@ -9,6 +9,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/internal/queues"
 	"jobledger/projection/keyframe"
 )
 
@@ -23,26 +24,13 @@ type Depth struct {
 
 // DepthRow is how many jobs of a queue had not ended at a moment, or at the end of the step that begins then.
 // Blocked jobs are not counted.
-type DepthRow struct {
-	At    time.Time
-	Queue string
-	Ready int64 // queued, and their time has come
-	Later int64 // queued for later
-	Held  int64 // claimed or running
-}
-
-// Queued is how many of the jobs wait.
-func (r DepthRow) Queued() int64 { return r.Ready + r.Later }
+type DepthRow = queues.Row
 
 // Peaks asks for the most jobs that each queue had within a window.
 type Peaks struct{ Span }
 
 // Peak is the most jobs of a queue within the window, and when there were first so many.
-type Peak struct {
-	Queue            string
-	Queued, Held     int64
-	QueuedAt, HeldAt time.Time // zero: there were none
-}
+type Peak = queues.Peak
 
 // Read returns the depth. At moments it is that of every queue that had jobs then or has changed in the
 // window. By steps it is from the first step in which a job changed its state to the last; if none did, the
@@ -55,14 +43,14 @@ func (q Depth) Read(ctx context.Context, tx *ledger.Tx) (rows []DepthRow, err er
 			return q.byMoments(ctx, tx)
 		}
 	}
-	fold := newDepthFold(q.Queue, q.Merged)
-	if err := fold.begin(ctx, tx, q.From); err != nil {
+	fold := queues.NewDepth(q.Queue, q.Merged)
+	if err := fold.Begin(ctx, tx, q.From); err != nil {
 		return nil, err
 	}
 	if q.Moments != nil {
 		return q.byEvents(ctx, tx, fold)
 	}
-	if err := fold.addQueues(ctx, tx, q.From); err != nil {
+	if err := fold.AddQueues(ctx, tx, q.From); err != nil {
 		return nil, err
 	}
 	return q.bySteps(ctx, tx, fold)
@@ -71,17 +59,11 @@ func (q Depth) Read(ctx context.Context, tx *ledger.Tx) (rows []DepthRow, err er
 // Read returns the peaks of the queues that had jobs, by name. It reads the jobs that were open at the
 // beginning, and the transitions of the window once.
 func (q Peaks) Read(ctx context.Context, tx *ledger.Tx) (peaks []Peak, err error) {
-	fold := newDepthFold(q.Queue, false)
-	if err = fold.begin(ctx, tx, q.From); err == nil {
-		err = fold.follow(ctx, tx, q.Span, func(int64) {})
+	fold := queues.NewDepth(q.Queue, false)
+	if err = fold.Begin(ctx, tx, q.From); err == nil {
+		err = fold.Follow(ctx, tx, q.From.Pos, q.To.Pos, func(int64) {})
 	}
-	for _, name := range fold.names() {
-		if p := fold.queues[name].peak; p.Queued+p.Held > 0 {
-			p.Queue = name
-			peaks = append(peaks, p)
-		}
-	}
-	return peaks, err
+	return fold.Peaks(), err
 }
 
 // byMoments reads the jobs that had not ended at each moment.
@@ -93,25 +75,25 @@ func (q Depth) byMoments(ctx context.Context, tx *ledger.Tx) (rows []DepthRow, e
 				return nil, err
 			}
 		}
-		fold := newDepthFold(q.Queue, q.Merged)
-		if err := fold.begin(ctx, tx, m); err != nil {
+		fold := queues.NewDepth(q.Queue, q.Merged)
+		if err := fold.Begin(ctx, tx, m); err != nil {
 			return nil, err
 		}
-		rows = append(rows, fold.rows(at)...)
+		rows = append(rows, fold.Rows(at)...)
 	}
 	return rows, nil
 }
 
 // byEvents goes along the transitions from moment to moment.
-func (q Depth) byEvents(ctx context.Context, tx *ledger.Tx, fold *depthFold) (rows []DepthRow, err error) {
+func (q Depth) byEvents(ctx context.Context, tx *ledger.Tx, fold *queues.Depth) (rows []DepthRow, err error) {
 	next := 0
 	until := func(at int64) { // adds the moments before at
 		for ; next < len(q.Moments) && event.Micros(q.Moments[next]) < at; next++ {
-			fold.ripen(event.Micros(q.Moments[next]))
-			rows = append(rows, fold.rows(q.Moments[next])...)
+			fold.Ripen(event.Micros(q.Moments[next]))
+			rows = append(rows, fold.Rows(q.Moments[next])...)
 		}
 	}
-	err = fold.follow(ctx, tx, q.Span, until)
+	err = fold.Follow(ctx, tx, q.From.Pos, q.To.Pos, until)
 	if err == nil {
 		until(math.MaxInt64)
 	}
@@ -119,14 +101,14 @@ func (q Depth) byEvents(ctx context.Context, tx *ledger.Tx, fold *depthFold) (ro
 }
 
 // bySteps goes along the transitions from step to step. The queues are those of the whole window.
-func (q Depth) bySteps(ctx context.Context, tx *ledger.Tx, fold *depthFold) (rows []DepthRow, err error) {
+func (q Depth) bySteps(ctx context.Context, tx *ledger.Tx, fold *queues.Depth) (rows []DepthRow, err error) {
 	step := int64(cmp.Or(q.Step, time.Minute) / time.Microsecond)
 	begin, changed := int64(0), false // of the step that is under way
 	end := func() {
-		fold.ripen(begin + step)
-		rows = append(rows, fold.rows(event.FromMicros(begin))...)
+		fold.Ripen(begin + step)
+		rows = append(rows, fold.Rows(event.FromMicros(begin))...)
 	}
-	err = fold.follow(ctx, tx, q.Span, func(at int64) {
+	err = fold.Follow(ctx, tx, q.From.Pos, q.To.Pos, func(at int64) {
 		if !changed {
 			begin, changed = at/step*step, true
 		}
@@ -139,11 +121,11 @@ func (q Depth) bySteps(ctx context.Context, tx *ledger.Tx, fold *depthFold) (row
 	}
 	if changed {
 		end()
-		return filled(rows, fold.names()), nil
+		return filled(rows, fold.Names()), nil
 	}
 	begin = event.Micros(q.To.At) / step * step
-	fold.ripen(event.Micros(q.To.At))
-	for _, r := range fold.rows(event.FromMicros(begin)) {
+	fold.Ripen(event.Micros(q.To.At))
+	for _, r := range fold.Rows(event.FromMicros(begin)) {
 		if r.Queued()+r.Held > 0 {
 			rows = append(rows, r)
 		}

@@ -8,6 +8,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection/follow"
+	"jobledger/projection/internal/queues"
 )
 
 // Limits of [Series].
@@ -87,19 +88,18 @@ func (q Series) Read(ctx context.Context, tx *ledger.Tx) (*Course, error) {
 // claimed jobs had waited into waits.
 func (q Series) follow(ctx context.Context, tx *ledger.Tx, step time.Duration, out *Course,
 	runs, waits [][]int64) error {
-	depth := newDepthFold(q.Queue, true)
-	if err := depth.begin(ctx, tx, q.From); err != nil {
+	depth := queues.NewDepth(q.Queue, true)
+	if err := depth.Begin(ctx, tx, q.From); err != nil {
 		return err
 	}
-	all := depth.of("")
 	at := 0 // the step that is under way
 	end := func(i int) int64 {
 		return event.Micros(q.From.At.Add(min(time.Duration(i+1)*step, q.Length())))
 	}
 	endStep := func() {
-		depth.ripen(end(at))
-		out.Ready[at], out.Later[at], out.Held[at] = all.ready, all.later, all.held
-		out.Queued[at] = all.ready + all.later
+		depth.Ripen(end(at))
+		now := depth.Rows(time.Time{})[0]
+		out.Ready[at], out.Later[at], out.Held[at], out.Queued[at] = now.Ready, now.Later, now.Held, now.Queued()
 		at++
 	}
 	r := follow.Transitions{Pos: q.From.Pos}
@@ -130,7 +130,7 @@ func (q Series) follow(ctx context.Context, tx *ledger.Tx, step time.Duration, o
 		case event.KindReclaimed:
 			out.Lost[at]++
 		}
-		depth.add(t)
+		depth.Add(t)
 	})
 	for at < len(out.Queued) && err == nil {
 		endStep()

@@ -1,4 +1,4 @@
-package query
+package queues
 
 import (
 	"cmp"
@@ -16,8 +16,28 @@ import (
 	"jobledger/projection/keyframe"
 )
 
-// depthFold counts the jobs that have not ended, transition by transition. Times are in microseconds.
-type depthFold struct {
+// Row is how many jobs of a queue had not ended at a moment, or at the end of the step that begins then.
+// Blocked jobs are not counted.
+type Row struct {
+	At    time.Time
+	Queue string
+	Ready int64 // queued, and their time has come
+	Later int64 // queued for later
+	Held  int64 // claimed or running
+}
+
+// Queued is how many of the jobs wait.
+func (r Row) Queued() int64 { return r.Ready + r.Later }
+
+// Peak is the most jobs of a queue within the window, and when there were first so many.
+type Peak struct {
+	Queue            string
+	Queued, Held     int64
+	QueuedAt, HeldAt time.Time // zero: there were none
+}
+
+// Depth counts the jobs that have not ended, transition by transition. Times are in microseconds.
+type Depth struct {
 	queue  string // "": all
 	merged bool
 
@@ -33,8 +53,9 @@ type queueDepth struct {
 	peak               Peak
 }
 
-func newDepthFold(queue string, merged bool) *depthFold {
-	f := &depthFold{queue: queue, merged: merged, queues: make(map[string]*queueDepth),
+// NewDepth returns a Depth of one queue, or of all; merged: they are one, whose name is "".
+func NewDepth(queue string, merged bool) *Depth {
+	f := &Depth{queue: queue, merged: merged, queues: make(map[string]*queueDepth),
 		later: make(map[int64]laterJob)}
 	if merged {
 		f.of("")
@@ -42,8 +63,8 @@ func newDepthFold(queue string, merged bool) *depthFold {
 	return f
 }
 
-// begin counts the jobs that had not ended at m.
-func (f *depthFold) begin(ctx context.Context, tx *ledger.Tx, m projection.Moment) error {
+// Begin counts the jobs that had not ended at m.
+func (f *Depth) Begin(ctx context.Context, tx *ledger.Tx, m projection.Moment) error {
 	if m.Pos == 0 {
 		return nil
 	}
@@ -66,9 +87,9 @@ func (f *depthFold) begin(ctx context.Context, tx *ledger.Tx, m projection.Momen
 // queuesBefore are the queues of the jobs that were enqueued up to a pos.
 const queuesBefore = `SELECT DISTINCT queue FROM jobs WHERE n <= ?`
 
-// addQueues adds the queues that had jobs at m, also where all of these have ended. A keyframe near m has
+// AddQueues adds the queues that had jobs at m, also where all of these have ended. A keyframe near m has
 // them.
-func (f *depthFold) addQueues(ctx context.Context, tx *ledger.Tx, m projection.Moment) error {
+func (f *Depth) AddQueues(ctx context.Context, tx *ledger.Tx, m projection.Moment) error {
 	if m.Pos == 0 || f.merged {
 		return nil
 	}
@@ -100,20 +121,21 @@ func (f *depthFold) addQueues(ctx context.Context, tx *ledger.Tx, m projection.M
 	return nil
 }
 
-// follow goes along the transitions of s. Before each one, fn is called with its time.
-func (f *depthFold) follow(ctx context.Context, tx *ledger.Tx, s Span, fn func(at int64)) error {
-	r := follow.Transitions{Pos: s.From.Pos}
-	return r.Read(ctx, tx, s.To.Pos, func(t *follow.Transition) {
+// Follow goes along the transitions after the pos after, up to until. Before each one, fn is called with its
+// time.
+func (f *Depth) Follow(ctx context.Context, tx *ledger.Tx, after, until int64, fn func(at int64)) error {
+	r := follow.Transitions{Pos: after}
+	return r.Read(ctx, tx, until, func(t *follow.Transition) {
 		if f.queue == "" || t.Queue == f.queue {
 			fn(t.At)
-			f.add(t)
+			f.Add(t)
 		}
 	})
 }
 
-// add counts t.
-func (f *depthFold) add(t *follow.Transition) {
-	f.ripen(t.At)
+// Add counts t.
+func (f *Depth) Add(t *follow.Transition) {
+	f.Ripen(t.At)
 	q := f.of(t.Queue)
 	if t.From == event.Queued {
 		f.remove(q, t.N)
@@ -126,7 +148,7 @@ func (f *depthFold) add(t *follow.Transition) {
 }
 
 // of returns the queue called name.
-func (f *depthFold) of(name string) *queueDepth {
+func (f *Depth) of(name string) *queueDepth {
 	if f.merged {
 		name = ""
 	}
@@ -148,25 +170,36 @@ func (q *queueDepth) mark(at int64) {
 	}
 }
 
-// names returns the names of the queues, in order.
-func (f *depthFold) names() []string {
+// Peaks returns the peaks of the queues that had jobs, by name.
+func (f *Depth) Peaks() (peaks []Peak) {
+	for _, name := range f.Names() {
+		if p := f.queues[name].peak; p.Queued+p.Held > 0 {
+			p.Queue = name
+			peaks = append(peaks, p)
+		}
+	}
+	return peaks
+}
+
+// Names returns the names of the queues, in order.
+func (f *Depth) Names() []string {
 	if f.sorted == nil {
 		f.sorted = slices.Sorted(maps.Keys(f.queues))
 	}
 	return f.sorted
 }
 
-// rows returns how it is now, called at.
-func (f *depthFold) rows(at time.Time) (rows []DepthRow) {
-	for _, name := range f.names() {
+// Rows returns how it is now, called at.
+func (f *Depth) Rows(at time.Time) (rows []Row) {
+	for _, name := range f.Names() {
 		q := f.queues[name]
-		rows = append(rows, DepthRow{at, name, q.ready, q.later, q.held})
+		rows = append(rows, Row{at, name, q.ready, q.later, q.held})
 	}
 	return rows
 }
 
 // put adds a queued job that is ready at a moment, as of now.
-func (f *depthFold) put(q *queueDepth, n, at, now int64) {
+func (f *Depth) put(q *queueDepth, n, at, now int64) {
 	if at <= now {
 		q.ready++
 		return
@@ -178,7 +211,7 @@ func (f *depthFold) put(q *queueDepth, n, at, now int64) {
 }
 
 // remove removes a queued job.
-func (f *depthFold) remove(q *queueDepth, n int64) {
+func (f *Depth) remove(q *queueDepth, n int64) {
 	if _, isLater := f.later[n]; isLater {
 		q.later--
 		delete(f.later, n)
@@ -187,8 +220,8 @@ func (f *depthFold) remove(q *queueDepth, n int64) {
 	q.ready--
 }
 
-// ripen makes ready what is so by now.
-func (f *depthFold) ripen(now int64) {
+// Ripen makes ready what is so by now.
+func (f *Depth) Ripen(now int64) {
 	for len(f.due) > 0 && f.due[0].at <= now {
 		job, _ := heap.Pop(&f.due).(laterJob)
 		if f.later[job.n] == job { // it has not left since
