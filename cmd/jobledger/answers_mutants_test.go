@@ -56,6 +56,8 @@ var mutants = []mutant{
 	{"a job that failed before is being retried", "projection/status/queues.go",
 		"s.Retrying = n, scheduled, retrying",
 		"s.Retrying = n, scheduled, chosen(14, scheduled, retrying)", `status`},
+	{"a queue whose slots are taken keeps its jobs waiting", "projection/internal/queues/causes.go",
+		"case c.full || c.next", "case chosen(15, false, c.full) || c.next", `report causes`},
 }
 
 // mutantEnv is the number of the mutant that a test is of.

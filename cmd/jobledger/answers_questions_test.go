@@ -259,6 +259,8 @@ func questionsWithin(from, to string) (all []question) {
 		return l.Longest(w, 20)
 	}, "--limit", "20")
 	report("taken", (*oracletest.Ledger).Taken)
+	report("recovery", (*oracletest.Ledger).Recovery)
+	report("causes", (*oracletest.Ledger).Causes)
 	report("poison", (*oracletest.Ledger).Poison)
 	report("backlog", func(l *oracletest.Ledger, w oracletest.Window) []oracletest.Row {
 		return l.Backlog(w, 5*time.Minute)

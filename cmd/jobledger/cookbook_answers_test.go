@@ -234,6 +234,55 @@ var answers = map[string]func(n *night, a *answer){
 		}
 		a.is(want)
 	},
+	"How long did this job wait in all, and for what?": func(n *night, a *answer) {
+		var schedule, worker time.Duration
+		steps := n.byJob[n.one(a.t, "01KKQJVTX2")]
+		for i, d := range steps {
+			if d.To == "queued" {
+				ready := latest(d.At, latest(d.Data.RetryAt, d.Data.RunAt))
+				schedule, worker = schedule+ready.Sub(d.At), worker+steps[i+1].At.Sub(ready)
+			}
+		}
+		a.line("mail", "schedule", " 1 ", seconds(schedule, 1))
+		a.line("mail", "worker", " 1 ", seconds(worker, 1))
+		a.rows("mail", 2)
+	},
+	"For what did the jobs of mail wait while it was paused?": func(n *night, a *answer) {
+		var paused time.Duration
+		begin, end, count := n.kind("queue_paused")[0].At, n.kind("queue_resumed")[0].At, 0
+		if until := clock("02:10:00"); until.Before(end) { // to the end of the window
+			end = until
+		}
+		for job, steps := range n.byJob {
+			var waited time.Duration
+			for i, d := range steps {
+				if n.queue[job] != "mail" || d.To != "queued" {
+					continue
+				}
+				until := end
+				if i+1 < len(steps) && steps[i+1].At.Before(end) {
+					until = steps[i+1].At
+				}
+				waited += max(0, until.Sub(latest(begin, latest(d.At, latest(d.Data.RetryAt, d.Data.RunAt)))))
+			}
+			if paused += waited; waited > 0 {
+				count++
+			}
+		}
+		a.line("mail", "paused", fmt.Sprintf(" %d ", count), seconds(paused, 1))
+	},
+	"Which lost jobs waited longest for their next claim, by queue?": func(n *night, a *answer) {
+		gaps := make(map[string][]time.Duration)
+		for _, d := range n.kind("reclaimed") {
+			if h := n.next(d.Job, d.Attempt); h != nil {
+				gaps[n.queue[d.Job]] = append(gaps[n.queue[d.Job]], h.from.Sub(d.Data.LeaseUntil))
+			}
+		}
+		for queue, all := range gaps {
+			a.line(queue, fmt.Sprint(len(all)), seconds(slices.Max(all), 1))
+		}
+		a.rows("s", len(gaps))
+	},
 	"Why is this job not running now?": func(n *night, a *answer) {
 		job := n.one(a.t, "01KKQTCXRP")
 		steps := n.byJob[job]

@@ -34,6 +34,10 @@ var waitsSQL = map[bool]string{
     JOIN history q ON q.job = a.job AND q.seq = c.seq - 1) AS wait GROUP BY queue ORDER BY queue`,
 }
 
+// reportsWithoutSQL are compared with the lines of the export, and not with SQL: see the questions of the
+// cookbook, and for left and clocks removal.txtar and TestClocksThatWereBehind.
+var reportsWithoutSQL = []string{"causes", "recovery", "left", "clocks"}
+
 // reportRecipes are the reports, each with the question of the cookbook that asks the same in SQL, and the
 // columns that the SQL returns.
 var reportRecipes = []struct {
@@ -79,8 +83,9 @@ func TestReportEqualsItsSQL(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	asked(t, "import", history)
-	if len(reportRecipes) != len(layout.Reports) {
-		t.Errorf("%d reports, %d are compared", len(layout.Reports), len(reportRecipes))
+	if len(reportRecipes)+len(reportsWithoutSQL) != len(layout.Reports) {
+		t.Errorf("%d reports, %d are compared with SQL and %d are not", len(layout.Reports), len(reportRecipes),
+			len(reportsWithoutSQL))
 	}
 	for _, want := range reportRecipes {
 		words := strings.Fields(want.report)

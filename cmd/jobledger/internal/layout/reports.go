@@ -30,6 +30,7 @@ type Asked struct {
 	Later    time.Duration // backlog: how long after it was enqueued a job should have ended; 0: an hour
 	Limit    int           // longest: how many attempts; 0: ten
 	Outcomes []event.Kind  // failures: how attempts ended; none: failed and reclaimed
+	Job      int64         // causes: the job's number; 0: all
 }
 
 // Reports are all of them, in the order of the help.
@@ -95,12 +96,47 @@ var Reports = []Report{
 			found, err := query.Waits{Span: a.Span}.Read(ctx, tx)
 			return rowsOf(found, err, WaitRow)
 		}},
+	{"causes", "how long jobs waited, and for what: other jobs, their time, a pause, limits, a worker", true,
+		false, []string{"queue", "cause", "jobs", "waited", "longest"},
+		func(ctx context.Context, tx *ledger.Tx, a Asked) ([][]any, error) {
+			found, err := query.Causes{Span: a.Span, Job: a.Job}.Read(ctx, tx)
+			return rowsOf(found, err, func(c query.Caused) []any {
+				return []any{c.Queue, c.Cause.String(), c.Jobs, c.Waited, c.Longest}
+			})
+		}},
+	{"recovery", "how long jobs that were taken from a worker waited for their next claim, by queue", true, true,
+		[]string{"queue", "claims", "p50", "p99", "max"},
+		func(ctx context.Context, tx *ledger.Tx, a Asked) ([][]any, error) {
+			found, err := query.Recovery{Span: a.Span}.Read(ctx, tx)
+			return rowsOf(found, err, WaitRow)
+		}},
 	{"backlog", "which jobs had not ended an hour after they were enqueued", true, false,
 		[]string{"job", "queue", "enqueued", "state", "state_now"},
 		func(ctx context.Context, tx *ledger.Tx, a Asked) ([][]any, error) {
 			found, err := query.Backlog{Span: a.Span, Later: a.Later, Now: a.Now}.Read(ctx, tx)
 			return rowsOf(found, err, func(j query.LateJob) []any {
 				return []any{string(j.Job), j.Queue, j.Enqueued, j.Then, j.Now}
+			})
+		}},
+	{"left", "which jobs left the ledger for its archive, by step and queue, and what was erased there", true,
+		false, []string{"at", "what", "by", "queue", "jobs", "succeeded", "failed", "cancelled", "job"},
+		func(ctx context.Context, tx *ledger.Tx, a Asked) ([][]any, error) {
+			found, err := query.Left{Span: a.Span}.Read(ctx, tx)
+			return rowsOf(found, err, func(d query.Departure) []any {
+				what := "archived"
+				if d.Erased != "" {
+					what = "erased"
+				}
+				return []any{d.At, what, d.Actor, d.Queue, d.Jobs, d.Succeeded, d.Failed, d.Cancelled,
+					string(d.Erased)}
+			})
+		}},
+	{"clocks", "which workers wrote by a clock that was behind, and by how much", false, true,
+		[]string{"worker", "host", "pid", "behind", "events", "first", "last"},
+		func(ctx context.Context, tx *ledger.Tx, a Asked) ([][]any, error) {
+			found, err := query.Clocks{Span: a.Span}.Read(ctx, tx)
+			return rowsOf(found, err, func(c query.Clock) []any {
+				return []any{c.Worker.Name, c.Worker.Host, int64(c.Worker.PID), c.Behind, c.Events, c.First, c.Last}
 			})
 		}},
 }

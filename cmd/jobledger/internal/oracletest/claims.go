@@ -141,11 +141,14 @@ func (l *Ledger) Owner(id string, m Moment) []Row {
 func (l *Ledger) Waits(w Window) (rows []Row) {
 	waits := l.waits(w)
 	for _, queue := range sortedKeys(waits) {
-		all := waits[queue]
-		rows = append(rows, Row{"queue": queue, "claims": float64(len(all)), "p50": seconds(percentile(all, 50)),
-			"p99": seconds(percentile(all, 99)), "max": seconds(slices.Max(all))})
+		rows = append(rows, waitRow(queue, waits[queue]))
 	}
 	return rows
+}
+
+func waitRow(queue string, all []time.Duration) Row {
+	return Row{"queue": queue, "claims": float64(len(all)), "p50": seconds(percentile(all, 50)),
+		"p99": seconds(percentile(all, 99)), "max": seconds(slices.Max(all))}
 }
 
 // waits are the waits of the claims of w, by queue.
@@ -207,6 +210,30 @@ func (l *Ledger) Taken(w Window) (rows []Row) {
 		return cmp.Or(cmp.Compare(a["at"].(string), b["at"].(string)),
 			cmp.Compare(a["job"].(string), b["job"].(string)))
 	})
+	return rows
+}
+
+// Recovery is how long the jobs that were taken from a worker within w and claimed again had waited, from the
+// end of the lease or from when they were taken where that was earlier, by queue.
+func (l *Ledger) Recovery(w Window) (rows []Row) {
+	gaps := make(map[string][]time.Duration)
+	for _, e := range l.within(w) {
+		if e.Kind != "reclaimed" || !w.of(e.claim.queue) || !w.by(e.claim.owner) {
+			continue
+		}
+		since := e.At
+		if end := e.time("lease_until"); end.Before(since) {
+			since = end
+		}
+		for _, c := range l.claims {
+			if c.job == e.Job && c.attempt == e.Attempt+1 {
+				gaps[e.claim.queue] = append(gaps[e.claim.queue], c.from.Sub(since))
+			}
+		}
+	}
+	for _, queue := range sortedKeys(gaps) {
+		rows = append(rows, waitRow(queue, gaps[queue]))
+	}
 	return rows
 }
 

@@ -139,7 +139,8 @@ type Window struct {
 	Queue        string
 	Worker       string // the name of a worker, or the boot of one process
 
-	ends bool // its end is named
+	ends   bool      // its end is named
+	begins time.Time // From, or where that names an event the time of the one before it
 }
 
 // Between is the window from the moment that from names to that of to; "": from the first event, to now.
@@ -153,8 +154,10 @@ func (l *Ledger) Between(from, to string) (w Window) {
 	case strings.HasPrefix(from, "pos:"):
 		m := l.At(from)
 		w.After, w.From = m.Pos-1, m.At
+		w.begins = l.At(fmt.Sprintf("pos:%d", w.After)).At
 	default:
 		w.From = timeOf(from)
+		w.begins = w.From
 		for _, e := range l.Events {
 			if e.At.Before(w.From) {
 				w.After = e.Pos

@@ -7,9 +7,11 @@ import (
 
 	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/jobref"
 	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/ledger"
+	"jobledger/projection"
 	"jobledger/projection/query"
 	"jobledger/projection/status"
 )
@@ -28,10 +30,15 @@ func (p *Verbs) Report() cli.Verb {
 			"lies in the window. depth: from the first step in which a job changed its state to the last; where " +
 			"none did, how many there are at the end of the window. " +
 			"waits: from the moment at which a job was ready to its claim; another priority or payload does not " +
-			"begin the wait again. failures: of attempts that failed or were taken back; those that were taken " +
-			"back or released have the reason as their code. " +
-			"backlog: the jobs " +
-			"enqueued in the window, and those only that are older than --after.",
+			"begin the wait again. causes: what jobs waited within the window, those too that were not claimed; " +
+			"of several causes it is the first: dependency (other jobs, or a hold), schedule (a delay, or the " +
+			"pause before the next try), paused, limit, worker (none served the queue, or all had other jobs). " +
+			"recovery: of taken jobs that were claimed again, from the end of the lease to that. left: a row for " +
+			"each step and queue; the archive has the ids, which list --archived shows too. clocks: an event is " +
+			"never dated before the one before it, and what a worker's own clock said is not recorded; a " +
+			"clock that was behind shows in leases that seem too short. failures: of attempts that failed or " +
+			"were taken back; those that were taken back or released have the reason as their code. backlog: " +
+			"the jobs enqueued in the window, and those only that are older than --after.",
 		Args: "[NAME]", MinArgs: 0, MaxArgs: 1,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "from", Usage: "at or after `TIME`"},
@@ -41,6 +48,7 @@ func (p *Verbs) Report() cli.Verb {
 			cli.DurationFlag("after", "backlog: `D` after a job was enqueued", "1h", time.Millisecond, 0, false),
 			cli.DurationFlag("every", "depth: a row for every `D`", "1m", time.Second, 0, false),
 			cli.WholeFlag("limit", "longest: the first `N` of them", 10, 1, math.MaxInt, "10"),
+			&cli.StringFlag{Name: "job", Usage: "causes: only of this `JOB`"},
 			cli.ListFlag("outcome", "failures: of attempts that ended as `O`: failed, reclaimed or released"),
 			&cli.BoolFlag{Name: "csv", Usage: "print CSV, with a header", DisableDefaultText: true},
 			cli.WideFlag(),
@@ -51,6 +59,7 @@ func (p *Verbs) Report() cli.Verb {
 				"of what jobs of this queue failed in that hour"},
 			{"jobledger report failures --outcome released --from -1d",
 				"what was given back, and why: deploys, snoozes"},
+			{"jobledger report causes --job 01KKQJVTX2", "how long this job waited, and for what"},
 			{"jobledger report depth --from -1d -q mail --csv >depth.csv", "a day's queue depth for a spreadsheet"},
 			{"jobledger report backlog --from -1d --after 15m --json", "what took longer than a quarter of an hour"},
 		},
@@ -105,6 +114,17 @@ func (p *Verbs) report(c *cli.Context) error {
 		if to == nil {
 			span.To.At = asked.Now
 		}
+		if c.IsSet("job") {
+			if asked.Job, err = (jobref.Ref{ID: c.String("job")}).Number(c.Context, tx); err != nil {
+				return err
+			}
+			if from == nil {
+				span.From, err = projection.AtPos(c.Context, tx, asked.Job-1)
+			}
+			if err != nil {
+				return err
+			}
+		}
 		span.Queue, span.Worker = c.String("queue"), c.String("worker")
 		asked.Span = span
 		rows, err = r.Rows(c.Context, tx, asked)
@@ -137,7 +157,7 @@ func (p *Verbs) report(c *cli.Context) error {
 func reportFlags(c *cli.Context, r layout.Report) (asked layout.Asked, err error) {
 	for flag, knows := range map[string]bool{"queue": r.ByQueue, "worker": r.ByWorker,
 		"after": r.Name == "backlog", "every": r.Name == "depth", "limit": r.Name == "longest",
-		"outcome": r.Name == "failures"} {
+		"outcome": r.Name == "failures", "job": r.Name == "causes"} {
 		if c.IsSet(flag) && !knows {
 			return asked, cli.WithHint(cli.Usagef("report %s has no --%s", r.Name, flag), "%s",
 				cli.SeeHelp("report"))
