@@ -47,13 +47,13 @@
 // # Files in reading order
 //
 //	service.go, errors.go  a Service, and what its callers branch on
-//	command.go             the commands and their checks; validate.go and internal/check have the limits
-//	decide.go              the rules; stale.go those for a token that is not live; backoff.go
+//	command.go             the commands and their checks; field_limits.go and internal/check have the limits
+//	decide.go              the rules; heartbeat.go; stale.go those for a token that is not live; backoff.go
 //	past_claim.go          what the events say about a token that is not live
 //	internal/journal       the write path
 //	apply.go, calls.go     one command on one job; the calls by their names
 //	stop.go, takeover.go   commands of workers that end or change; unblock.go, of an operator
-//	enqueue.go, claim.go   new jobs; jobs for a worker
+//	enqueue.go, claim.go   new jobs; jobs for a worker; idempotency_key.go, unique.go
 //	unique.go              keys that other jobs have
 //	enqueue_after.go       jobs that wait for others
 //	batch.go               many commands and a claim in one transaction
