@@ -83,8 +83,9 @@ type Release struct {
 
 	// Snooze says that the job itself asked to run later. Snoozes are counted, and back off where Delay is 0;
 	// one more than MaxSnoozes is a failure.
-	Snooze bool
-	Output event.Output
+	Snooze   bool
+	Output   event.Output
+	ExitCode *int // of the command of the attempt; nil: none, or it did not end
 }
 
 // Cancel ends a job that has not ended.

@@ -112,14 +112,14 @@ const snoozedTooOften = "snoozed_too_often"
 
 func (c Release) decide(j projection.Job, at time.Time) (journal.Fact, error) {
 	if c.Snooze && j.Snoozes >= MaxSnoozes {
-		return Fail{Code: snoozedTooOften, Detail: c.Reason, Output: c.Output}.decide(j, at)
+		return Fail{Code: snoozedTooOften, Detail: c.Reason, ExitCode: c.ExitCode, Output: c.Output}.decide(j, at)
 	}
 	delay := c.Delay
 	if c.Snooze && delay == 0 {
 		delay = backoff(j, j.Snoozes+1)
 	}
 	body := &event.Released{Reason: c.Reason, RunAt: addTruncated(at, delay), Snooze: c.Snooze,
-		Output: c.Output}
+		Output: c.Output, ExitCode: c.ExitCode}
 	return journal.Fact{Job: j, Body: body}, nil
 }
 

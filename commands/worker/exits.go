@@ -64,7 +64,8 @@ func (c *Command) ending(
 	fail := commands.Fail{
 		Token: job.Token, Detail: c.detail(end), ExitCode: end.ExitCode, Signal: end.Signal, Output: output,
 	}
-	release := commands.Release{Token: job.Token, Reason: ErrStopping.Error(), Output: output}
+	release := commands.Release{Token: job.Token, Reason: ErrStopping.Error(), Output: output,
+		ExitCode: end.ExitCode}
 	switch {
 	case isLost(cause):
 		return reportStop(job, cause, end.ExitCode, end.Signal)

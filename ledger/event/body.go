@@ -87,6 +87,8 @@ type Released struct {
 	RunAt  time.Time `event:"run_at,required"`
 	Snooze bool      `event:"snooze"` // the job itself asked to be run later; counted
 	Output Output
+	// with which the command ended; nil: none ended, or an older program did not say
+	ExitCode *int `event:"exit_code"`
 }
 
 // Output describes what the command of an attempt wrote. It covers all bytes, also those that were not kept.

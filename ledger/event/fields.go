@@ -63,6 +63,7 @@ func (b *Released) fields(f *fields) {
 	f.time("run_at", &b.RunAt)
 	f.flag("snooze", &b.Snooze)
 	b.Output.fields(f)
+	f.code("exit_code", &b.ExitCode)
 }
 
 func (o *Output) fields(f *fields) {

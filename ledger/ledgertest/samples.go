@@ -32,7 +32,7 @@ func sampleBodies() []event.Body {
 		&event.Succeeded{ResultSHA256: digest, ResultBytes: 3, ExitCode: &zero, Output: output},
 		&event.Failed{ErrorCode: "exit", ErrorDetail: "line 1\nline 2 \x1b[31m", ExitCode: &code, Signal: "SIGKILL",
 			RetryAt: at, Output: output},
-		&event.Released{Reason: "shutdown", RunAt: at, Snooze: true, Output: output},
+		&event.Released{Reason: "shutdown", RunAt: at, Snooze: true, Output: output, ExitCode: &code},
 		&event.Reclaimed{Reason: event.LeaseExpired, LastHeartbeat: at, LeaseUntil: at.Add(time.Second),
 			RetryAt: at.Add(time.Minute), StillRunning: "pid 4711 (sudo) belongs to root"},
 		&event.Cancelled{Reason: "no longer needed", Because: sampleJob},

@@ -52,7 +52,7 @@ type Output struct {
 var fields = map[string][]string{
 	Succeeded: {"result", "exit_code", "output"},
 	Failed:    {"code", "detail", "exit_code", "signal", "retry_in", "no_retry", "output"},
-	Released:  {"delay", "snooze", "reason", "output"},
+	Released:  {"delay", "snooze", "reason", "exit_code", "output"},
 	Cancelled: {"reason"},
 	Stopped:   {"exit_code", "signal"},
 }
@@ -101,7 +101,7 @@ func (o Outcome) Command() (commands.Command, error) {
 	case Released:
 		delay, err := Duration("delay", o.Delay)
 		return commands.Release{Token: o.Token, Owner: o.Owner, Reason: o.Reason, Delay: delay, Snooze: o.Snooze,
-			Output: output}, err
+			Output: output, ExitCode: o.ExitCode}, err
 	case Cancelled:
 		if o.Token == "" {
 			return nil, &commands.InvalidError{Field: "token", Allowed: "the token that the claim was given"}
@@ -129,7 +129,7 @@ func OutcomeOf(job event.JobID, c commands.Command) (o Outcome, ok bool) {
 		o.Output = outputOf(c.Output)
 	case commands.Release:
 		o.Outcome, o.Token, o.Owner, o.Reason = Released, c.Token, c.Owner, c.Reason
-		o.Delay, o.Snooze = c.Delay.Seconds(), c.Snooze
+		o.Delay, o.Snooze, o.ExitCode = c.Delay.Seconds(), c.Snooze, c.ExitCode
 		o.Output = outputOf(c.Output)
 	case commands.Cancel:
 		o.Outcome, o.Token, o.Reason = Cancelled, c.Token, c.Reason
