@@ -29,7 +29,8 @@ const SelectPostgresObjects = `SELECT kind, name, definition FROM (
     FROM pg_proc f WHERE f.pronamespace = current_schema()::regnamespace
     UNION ALL
     SELECT 'trigger', g.tgname, t.relname || ' ' || g.tgenabled::text || ' ' || g.tgtype || ' ' ||
-        f.proname || '(' || encode(g.tgargs, 'escape') || ')'
+        f.proname || '(' || encode(g.tgargs, 'escape') || ')' ||
+        coalesce(' ' || substring(pg_get_triggerdef(g.oid) FROM 'WHEN \(.*\) EXECUTE'), '')
     FROM pg_trigger g JOIN pg_class t ON t.oid = g.tgrelid JOIN pg_proc f ON f.oid = g.tgfoid
     WHERE t.relnamespace = current_schema()::regnamespace AND NOT g.tgisinternal
     UNION ALL

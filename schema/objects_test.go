@@ -65,7 +65,8 @@ func TestGuardsAreRepaired(t *testing.T) {
 			"index leases was altered"},
 		{"a table with what reads it", `DROP TABLE jobs CASCADE; CREATE TABLE jobs (n bigint PRIMARY KEY)`,
 			"index jobs_id_key is missing; index keys is missing; index leases is missing; " +
-				"index ready is missing; table jobs was altered; view attempts is missing; " +
+				"index ready is missing; table jobs was altered; trigger jobs_no_removal is missing; " +
+				"trigger jobs_no_rewrite is missing; view attempts is missing; " +
 				"view current is missing; view dependencies is missing; view history is missing"},
 		{"off", `ALTER TABLE events DISABLE TRIGGER events_no_update`, "trigger events_no_update was altered"},
 		{"gone", `DROP TRIGGER events_only_append ON events`, "trigger events_only_append is missing"},

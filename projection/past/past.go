@@ -157,13 +157,18 @@ func Left(jobs map[int64]projection.Job, ns []int64) (left []event.Left) {
 
 var deleteRows = `DELETE FROM jobs WHERE n IN (` + table.Placeholders(table.Chunk) + `)`
 
-// RemoveRows deletes the rows of jobs whose events leave, and the keyframes, which count them.
+// RemoveRows deletes the rows of jobs whose events have left. The database refuses it before.
 func RemoveRows(tx *ledger.Tx, ns []int64) error {
 	for chunk := range table.Chunks(ns) {
 		if _, err := tx.Exec(deleteRows, chunk...); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// RemoveKeyframes deletes all keyframes, which count the jobs that the last event removed.
+func RemoveKeyframes(tx *ledger.Tx) error {
 	_, err := tx.Exec(`DELETE FROM keyframes WHERE pos <= ?`, int64(math.MaxInt64))
 	return err
 }

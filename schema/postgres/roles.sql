@@ -59,7 +59,7 @@ GRANT DELETE ON :"schema".bodies, :"schema".presence, :"schema".timetable, :"sch
 
 GRANT UPDATE (salt) ON :"schema".past TO jobledger_worker; -- erasing, of what is archived
 
--- What is archived leaves: the guards let nothing else go.
+-- What is archived leaves: the guards let no other event go, and a row of jobs or a keyframe only after the events.
 GRANT jobledger_worker TO jobledger_archiver;
 GRANT DELETE ON :"schema".events, :"schema".jobs, :"schema".keyframes TO jobledger_archiver;
 GRANT INSERT ON :"schema".past TO jobledger_archiver;

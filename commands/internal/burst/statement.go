@@ -99,10 +99,11 @@ appended AS (
             ELSE ?dataBefore::text || (m.now + ?lease::int8) || ?dataAfter::text END::json
     FROM moves m),{stored}
 checked AS MATERIALIZED (
-    SELECT 1 / coalesce(h.now >= h.at AND h.pos >= ?covers::int8 AND h.pos - ?covers::int8 <= {most}
+    SELECT CASE WHEN coalesce(h.now >= h.at AND h.pos >= ?covers::int8 AND h.pos - ?covers::int8 <= {most}
         AND s.known IS NOT FALSE AND k.plain AND k.size <= 16000
         AND (SELECT count(*) FROM moved) = cardinality(?endJobs::int8[]) + k.n
-        AND NOT EXISTS (SELECT FROM deps) AND ?mayWrite, false)::int::int8 AS ok,
+        AND NOT EXISTS (SELECT FROM deps) AND ?mayWrite, false)
+        THEN 1 ELSE give_up('rolled back, to be done in steps: the ledger is not as expected') END AS ok,
         h.pos, h.now, s.n > 0 AS others,
         set_config('jobledger.taken', coalesce(k.jobs::text, '{}'), false)
     FROM since s CROSS JOIN (

@@ -29,9 +29,6 @@ func Remove(ctx context.Context, tx *ledger.Tx, actor string, r past.Rules, ns [
 	if err != nil {
 		return nil, done, err
 	}
-	if err := past.RemoveRows(tx, ns); err != nil {
-		return nil, done, err
-	}
 	var id string // while the ledger has its first event, of which it is
 	_, before, err := tx.EventAt(ctx, 1)
 	if err == nil && before {
@@ -41,6 +38,9 @@ func Remove(ctx context.Context, tx *ledger.Tx, actor string, r past.Rules, ns [
 		return nil, done, err
 	}
 	gone, err := tx.RemoveJobs(ctx, ns, r.KeepBodies)
+	if err == nil {
+		err = past.RemoveRows(tx, ns)
+	}
 	if err != nil {
 		return nil, done, err
 	}
@@ -58,6 +58,8 @@ func Remove(ctx context.Context, tx *ledger.Tx, actor string, r past.Rules, ns [
 	} else if !after {
 		done.Ledger = id
 	}
-	_, err = Record(ctx, tx, Fact{Actor: actor, Body: &done})
+	if _, err = Record(ctx, tx, Fact{Actor: actor, Body: &done}); err == nil {
+		err = past.RemoveKeyframes(tx)
+	}
 	return ids, done, err
 }

@@ -112,10 +112,15 @@ func textOf(b *engine.BulkStmt, f form) string {
 	case f.checked:
 		return update
 	case f.many:
-		const text = "WITH done AS (%s RETURNING 1) SELECT 1 / (count(*) = cardinality($1::%s[]))::int FROM done"
-		return fmt.Sprintf(text, update, typeNames[b.Types[0]])
+		return allOrNone(update, fmt.Sprintf("cardinality($1::%s[])", typeNames[b.Types[0]]), b.Table)
 	}
-	return "WITH done AS (" + update + " RETURNING 1) SELECT 1 / (count(*) = 1)::int FROM done"
+	return allOrNone(update, "1", b.Table)
+}
+
+// allOrNone returns a statement that carries out update, and ends the transaction unless so many rows change.
+func allOrNone(update, rows, table string) string {
+	return fmt.Sprintf("WITH done AS (%s RETURNING 1) SELECT CASE WHEN count(*) = %s THEN 1 "+
+		"ELSE give_up('rolled back, since a row of %s has changed meanwhile') END FROM done", update, rows, table)
 }
 
 // byColumn turns rows into an array per column; a constant column stays a single value.

@@ -66,7 +66,7 @@ func explain(err error) error {
 		return fmt.Errorf("%w: %w", engine.ErrNoSession, err)
 	}
 	switch e.Code {
-	case "22012", "23505", "JL001": // a failed compare-and-swap divides by zero
+	case "23505", "JL001", "JL002": // JL001: a guard; JL002: give_up
 		return fmt.Errorf("%w: %w", engine.ErrConflict, err)
 	case "55P03", "53300": // no lock in time; too many connections
 		return fmt.Errorf("%w: %w", engine.ErrBusy, err)
