@@ -129,8 +129,11 @@ func (s *Store) SchemaVersion() int { return s.info.SchemaVersion }
 //
 // fn must be short (no network, no child process, no user code), it may run more than once, and nothing that
 // it computed may be used unless Write returned nil. fn must not call what writes to this Store, as a Service
-// does: that call returns ErrNested. Errors: what fn returned; ErrBusy; ErrFull; ErrReplaced; ErrAltered;
-// ErrNewerSchema; ErrUnknown when COMMIT or its sync failed, so that it is not known whether it is durable.
+// does: that call returns ErrNested. It must not wait for a write of another goroutine either, which waits
+// for fn.
+//
+// Errors: what fn returned; ErrBusy; ErrFull; ErrReplaced; ErrAltered; ErrNewerSchema; ErrUnknown when COMMIT
+// or its sync failed, so that it is not known whether it is durable.
 func (s *Store) Write(ctx context.Context, fn func(*Tx) error) error {
 	return s.writeOrBurst(ctx, nil, fn)
 }

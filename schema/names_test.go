@@ -193,3 +193,23 @@ func typeName(e ast.Expr) string {
 	}
 	return ""
 }
+
+// TestGlossaryIsInOrder: a word is found where the alphabet has it.
+func TestGlossaryIsInOrder(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "cmd", "jobledger", "docs", "glossary.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := ""
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(line, " | ")
+		word, isRow := strings.CutPrefix(strings.ToLower(cells[0]), "| ")
+		if !isRow || word == "word" {
+			continue
+		}
+		if word < before {
+			t.Errorf("%q stands after %q", word, before)
+		}
+		before = word
+	}
+}

@@ -2,9 +2,11 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"jobledger/commands/internal/usertx"
+	"jobledger/schema"
 )
 
 const onSQLite = `CREATE TABLE IF NOT EXISTS jobledger_outbox (
@@ -59,10 +61,26 @@ BEGIN
 END
 $migrate$`
 
+// ErrLedger means that the database is the file of a ledger, which takes no other tables.
+var ErrLedger = errors.New("outbox: this is the file of a ledger, which takes no other tables; " +
+	"use a file of your own")
+
+func refuseLedger(ctx context.Context, conn usertx.Conn) error {
+	var mark int
+	err := conn.Query(ctx, `SELECT application_id FROM pragma_application_id`, func(scan func(...any) error) (
+		bool, error) {
+		return false, scan(&mark)
+	})
+	if err == nil && mark == schema.ApplicationID {
+		err = ErrLedger
+	}
+	return err
+}
+
 // Migrate makes the tables jobledger_outbox and jobledger_once, and on PostgreSQL the trigger that wakes
 // relays, where they do not exist. db is a *sql.DB, *sql.Conn, *sql.Tx, or what has the methods of a pgx.Tx.
-// It may be called at each start, by several programs at once. The tables must not be in the file of a
-// ledger, which takes no other tables; they may be in the same PostgreSQL database.
+// It may be called at each start, by several programs at once. It returns [ErrLedger] where db is the file of
+// a ledger; the tables may be in the same PostgreSQL database.
 func Migrate(ctx context.Context, db any) error {
 	conn, err := usertx.Of(db)
 	if err != nil {
@@ -75,6 +93,8 @@ func Migrate(ctx context.Context, db any) error {
 	statements := []string{onSQLite, onceOnSQLite}
 	if isPostgres {
 		statements = []string{onPostgres}
+	} else if err := refuseLedger(ctx, conn); err != nil {
+		return err
 	}
 	for _, statement := range statements {
 		if _, err := conn.Exec(ctx, statement); err != nil {

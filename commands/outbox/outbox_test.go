@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -324,4 +325,27 @@ func TestOutboxTakesManyJobs(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The file of a ledger takes no other tables.
+func TestOutboxIsNotInLedger(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	store, err := ledger.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := outbox.Migrate(t.Context(), db); !errors.Is(err, outbox.ErrLedger) {
+		t.Error(err)
+	}
+	var tables int
+	err = db.QueryRow(`SELECT count(*) FROM sqlite_schema WHERE name LIKE 'jobledger_%'`).Scan(&tables)
+	if err != nil || tables != 0 {
+		t.Errorf("%d tables, %v", tables, err)
+	}
 }

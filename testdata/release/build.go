@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"time"
@@ -118,8 +119,34 @@ func (r *release) texts(ctx context.Context, modules []module) (files []file, er
 		if err != nil {
 			return nil, err
 		}
+		if name == "README.md" {
+			text = withoutLinks(text)
+		}
 		files = append(files, file{name: name, text: text})
 	}
 	third, err := thirdParty(modules)
 	return append(files, file{name: "THIRD-PARTY-LICENSES.txt", text: third}), err
+}
+
+var link = regexp.MustCompile(`!?\[([^\]]*)\]\(([^)]*)\)`)
+
+// withoutLinks returns the README without links to files that archives and packages do not have. The pages of
+// the documentation are in the program.
+func withoutLinks(readme []byte) []byte {
+	return link.ReplaceAllFunc(readme, func(all []byte) []byte {
+		parts := link.FindSubmatch(all)
+		text, to := string(parts[1]), string(parts[2])
+		page, isPage := strings.CutPrefix(to, "cmd/jobledger/docs/")
+		page, _, _ = strings.Cut(page, "#")
+		page, isText := strings.CutSuffix(page, ".md")
+		switch {
+		case strings.HasPrefix(to, "https://"), to == "LICENSE":
+			return all
+		case all[0] == '!':
+			return nil
+		case isPage && isText:
+			return fmt.Appendf(nil, "%s (`jobledger help %s`)", text, page)
+		}
+		return []byte(text)
+	})
 }

@@ -461,3 +461,21 @@ func unpack(t *testing.T, archive string) string {
 	}
 	return filepath.Join(into, base)
 }
+
+// The README of archives and packages has no link to a file that they have not: pages are named as 'jobledger
+// help' has them.
+func TestReadmeLeadsToWhatIsThere(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := string(withoutLinks(text))
+	for _, found := range link.FindAllStringSubmatch(made, -1) {
+		if to := found[2]; to != "LICENSE" && !strings.HasPrefix(to, "https://") {
+			t.Errorf("a link to %s", to)
+		}
+	}
+	if !strings.Contains(made, "`jobledger help quickstart`") || strings.Contains(made, "night.png") {
+		t.Error(made)
+	}
+}

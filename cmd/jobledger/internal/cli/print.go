@@ -85,6 +85,24 @@ func (p *Program) PrintLines(lines []string) error {
 	return nil
 }
 
+// PrintWrapped prints lines of data, on a terminal wrapped to its width.
+func (p *Program) PrintWrapped(lines ...string) error {
+	var all []string
+	for _, line := range lines {
+		parts := []string{line}
+		if p.Width > 0 {
+			parts = render.Wrap(line, max(p.Width-4, 20))
+		}
+		for i, part := range parts {
+			if i > 0 {
+				part = "    " + part
+			}
+			all = append(all, part)
+		}
+	}
+	return p.PrintLines(all)
+}
+
 // Paint colors text, which must be escaped and padded, if Stdout takes colors.
 func (p *Program) Paint(s render.Style, text string) string {
 	if !p.Color || s == render.Plain || strings.TrimSpace(text) == "" {
@@ -100,10 +118,17 @@ func (p *Program) Local(t time.Time) time.Time { return t.In(p.Now().Location())
 // Describe is [render.Describe] in the zone in which times are shown.
 func (p *Program) Describe(e event.Event) string { return render.Describe(e, p.Now().Location()) }
 
+// widthOf returns how wide columns are with the spaces between them.
+func widthOf(columns []string) int { return uniseg.StringWidth(strings.Join(columns, "  ")) }
+
 // PrintEvent prints the columns of a listing, each in the style of its index, and then text. On a terminal
-// text is wrapped: to the right of the columns if there is room, otherwise below them. In a pipe it is one
-// line.
+// text is wrapped: to the right of the columns if there is room, otherwise below them, and so are columns
+// that do not fit. In a pipe it is one line.
 func (p *Program) PrintEvent(columns []string, paints []render.Style, text string) error {
+	for n := len(columns) - 1; p.Width > 0 && n > 0 && widthOf(columns) > p.Width; n-- {
+		text = strings.TrimSpace(columns[n]) + " " + text
+		columns = columns[:n]
+	}
 	var plain, line strings.Builder
 	for i, c := range columns {
 		plain.WriteString(c + "  ")

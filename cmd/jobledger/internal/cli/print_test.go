@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/rivo/uniseg"
+
+	"jobledger/cmd/jobledger/internal/render"
 )
 
 func exampleTable() *Table {
@@ -103,6 +105,33 @@ func TestPrintRawUnchangedInPipe(t *testing.T) {
 		p.Flush()
 		if out.String() != want {
 			t.Errorf("width %d: got %q, want %q", width, out, want)
+		}
+	}
+}
+
+// On a terminal, a listing of events and lines of data fit into its width, and no word is broken: an id can
+// be selected.
+func TestLongLinesFitTerminal(t *testing.T) {
+	const id = "01M8GCVD7X4KSVJBVP2S0BV1YY"
+	columns := []string{"     1", "2026-11-28 06:18:01.853+00:00", "enqueued      ", "→ queued   ", id}
+	for _, width := range []int{0, 60, 80, 100, 200} {
+		p, out := printing(width, false)
+		for _, err := range []error{
+			p.PrintEvent(columns, make([]render.Style, 5), "in queue mail by cli:root@vm; payload of 2 bytes"),
+			p.PrintWrapped("a line with many ids: " + strings.Repeat(id+" ", 9)),
+		} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.Flush()
+		if n := strings.Count(out.String(), id); n != 10 {
+			t.Errorf("width %d: %d ids are whole, want 10:\n%s", width, n, out)
+		}
+		for line := range strings.Lines(out.String()) {
+			if n := uniseg.StringWidth(strings.TrimSuffix(line, "\n")); width > 0 && n > width {
+				t.Errorf("width %d: a line of %d columns: %s", width, n, line)
+			}
 		}
 	}
 }

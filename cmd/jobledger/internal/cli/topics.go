@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/signal"
 	"path"
+	"regexp"
+	"slices"
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/fault"
@@ -80,8 +82,33 @@ func (p *Program) HelpTopic(name string, verbs []Verb) error {
 	if near := fault.Nearest(name, names); near != "" {
 		return WithHint(err, "did you mean '%s help %s'?", ProgramName, near)
 	}
+	if about := pagesAbout(name, topics); len(about) > 0 {
+		return WithHint(err, "these pages have most about it, for '%s help': %s", ProgramName,
+			strings.Join(about, ", "))
+	}
 	return WithHint(err, "'%s help' lists the commands, '%s help %s' the topics", ProgramName, ProgramName,
 		topicsWord)
+}
+
+// pagesAbout returns up to three pages that have the word, if one has it in a title: such pages first, and
+// then those that have it most often.
+func pagesAbout(word string, topics []Topic) (names []string) {
+	pattern := regexp.MustCompile(`(?i)\b` + regexp.QuoteMeta(word) + `(e?s)?\b`)
+	title := regexp.MustCompile(`(?im)^#.*\b` + regexp.QuoteMeta(word) + `(e?s)?\b`)
+	rank := func(t Topic) int {
+		return 1000*len(title.FindAllString(t.Text, -1)) + len(pattern.FindAllString(t.Text, -1))
+	}
+	topics = slices.Clone(topics)
+	slices.SortStableFunc(topics, func(a, b Topic) int { return rank(b) - rank(a) })
+	if len(topics) == 0 || rank(topics[0]) < 1000 {
+		return nil
+	}
+	for _, t := range topics[:min(3, len(topics))] {
+		if rank(t) > 0 {
+			names = append(names, t.Name)
+		}
+	}
+	return names
 }
 
 // listTopics prints one line per topic.

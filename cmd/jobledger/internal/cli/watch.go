@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"strings"
@@ -28,7 +29,7 @@ func (p *Program) Watch(ctx context.Context, every string, show func(draft *Prog
 	}
 	ctx = UntilSignalled(ctx)
 	for first := true; ; first = false {
-		if err := p.redraw(first, show); err != nil {
+		if err := p.redraw(first, pause, show); err != nil {
 			code, why, _ := fault.Explain(err)
 			if ctx.Err() != nil {
 				return nil
@@ -46,8 +47,9 @@ func (p *Program) Watch(ctx context.Context, every string, show func(draft *Prog
 	}
 }
 
-// redraw calls show and prints the result: on a terminal over the last one, otherwise after an empty line.
-func (p *Program) redraw(first bool, show func(draft *Program) error) error {
+// redraw calls show and prints the result: on a terminal over the last one, below which ledger it is of and
+// when it was drawn, otherwise after an empty line.
+func (p *Program) redraw(first bool, pause time.Duration, show func(draft *Program) error) error {
 	var picture bytes.Buffer
 	draft := *p
 	draft.Stdout = bufio.NewWriter(&picture)
@@ -62,6 +64,8 @@ func (p *Program) redraw(first bool, show func(draft *Program) error) error {
 	case p.JSON:
 	case p.StdoutTerminal: // line by line over the old picture, and not on an empty screen: that would flicker
 		const clear, home, restOfLine, restOfScreen = "\x1b[2J", "\x1b[H", "\x1b[K", "\x1b[J"
+		text = fmt.Sprintf("%s at %s, again every %s until you press Ctrl-C\n\n", DisplayDSN(p.DB),
+			render.Time(p.Now()), render.Duration(pause)) + text
 		text = home + strings.ReplaceAll(text, "\n", restOfLine+"\n") + restOfScreen
 		if first {
 			text = clear + text

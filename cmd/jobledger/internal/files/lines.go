@@ -79,3 +79,18 @@ func plain(err error) string {
 	}
 	return text
 }
+
+// CountLines returns how many lines content has, one for each event; -1 if it cannot be read.
+func CountLines(content *io.SectionReader) (n int64) {
+	buffer := make([]byte, 1<<20)
+	for r := io.NewSectionReader(content, 0, content.Size()); ; {
+		read, err := r.Read(buffer)
+		n += int64(bytes.Count(buffer[:read], []byte("\n")))
+		switch {
+		case err == io.EOF:
+			return n
+		case err != nil:
+			return -1
+		}
+	}
+}

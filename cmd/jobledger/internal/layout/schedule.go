@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/commands/cron"
 	"jobledger/ledger/event"
 	"jobledger/projection/schedules"
 )
@@ -93,6 +94,15 @@ func NewScheduleJSON(s schedules.Schedule, lastJob event.JobID) ScheduleJSON {
 		Actor: render.TextOrNull(s.Actor), Reason: render.TextOrNull(s.Reason)}
 }
 
+// ScheduleZone is the zone in which a schedule counts: its own, or, where it has none because it ticks by a
+// period, that in which times are shown.
+func ScheduleZone(spec event.ScheduleSet, shown *time.Location) *time.Location {
+	if zone, err := cron.Zone(spec.Zone); err == nil && spec.Cron != "" {
+		return zone
+	}
+	return shown
+}
+
 // Schedule is a schedule for people: its last job, and the ticks that come next.
 func Schedule(s schedules.Schedule, lastJob string, upcoming []time.Time, now time.Time) (pairs [][2]string) {
 	add := func(name, value string) {
@@ -128,8 +138,9 @@ func Schedule(s schedules.Schedule, lastJob string, upcoming []time.Time, now ti
 		add("last tick", render.Time(s.LastTick.In(now.Location())))
 	}
 	add("last job", lastJob)
+	zone := ScheduleZone(spec, now.Location())
 	for _, t := range upcoming {
-		add("next", render.Time(t.In(now.Location())))
+		add("next", render.Time(t.In(zone)))
 	}
 	return pairs
 }

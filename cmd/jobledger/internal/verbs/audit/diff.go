@@ -77,7 +77,7 @@ func (p *Verbs) newest(ctx context.Context, tx *ledger.Tx) (projection.Moment, e
 
 func (p *Verbs) printDiff(from, to projection.Moment, d status.Diff) error {
 	zone := p.Now().Location()
-	err := p.PrintLine(layout.DiffTitle(from, to, zone))
+	err := p.PrintWrapped(layout.DiffTitle(from, to, zone))
 	switch {
 	case err != nil:
 		return err
@@ -89,5 +89,5 @@ func (p *Verbs) printDiff(from, to projection.Moment, d status.Diff) error {
 	if err != nil {
 		return err
 	}
-	return p.PrintLines(layout.DiffLines(d, zone))
+	return p.PrintWrapped(layout.DiffLines(d, zone)...)
 }

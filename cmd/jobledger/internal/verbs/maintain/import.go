@@ -50,7 +50,11 @@ func (p *Verbs) importHistory(c *cli.Context) error {
 	}
 	defer done()
 	path, _ := cli.SplitDSN(p.DB)
-	bar := p.StartProgress("import", -1)
+	total := int64(-1)
+	if p.StderrTerminal {
+		total = files.CountLines(content)
+	}
+	bar := p.StartProgress("import and last check", total)
 	loaded, err := files.Import(ctx, content,
 		files.ImportOptions{DSN: p.DB, From: name, Actor: p.Actor, Progress: bar.To()})
 	bar.Done()

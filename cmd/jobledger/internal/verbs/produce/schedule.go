@@ -171,6 +171,10 @@ func (p *Verbs) setSchedule(c *cli.Context, args []string) error {
 	if err := schedule.Check(schedule.Complete(spec)); err != nil { // before a ledger is made
 		return err
 	}
+	if _, offset := p.Now().Zone(); offset != 0 && namesHour(spec.Cron) && !c.IsSet("zone") {
+		p.Message("its times are in UTC, and not in the zone of this machine; --zone names another, such as " +
+			"Europe/Berlin")
+	}
 	service, err := p.OpenOrCreate(c.Context)
 	if err != nil {
 		return err
@@ -181,6 +185,12 @@ func (p *Verbs) setSchedule(c *cli.Context, args []string) error {
 		return err
 	}
 	return p.printChanges(c, service, changes)
+}
+
+// namesHour reports whether a cron expression may mean other moments in another zone.
+func namesHour(cron string) bool {
+	fields := strings.Fields(cron)
+	return len(fields) > 1 && fields[1] != "*" || len(fields) == 1 && cron != "@hourly"
 }
 
 // scheduleSpec is the schedule as the flags have it.

@@ -27,7 +27,8 @@ func (p *Verbs) printChanges(c *cli.Context, service *commands.Service, changes 
 		case change.Paused:
 			text += "; it is paused"
 		case !change.Next.IsZero():
-			text += "; next at " + render.Time(p.Local(change.Next))
+			zone := layout.ScheduleZone(change.Spec, p.Now().Location())
+			text += "; next at " + render.Time(change.Next.In(zone))
 		default:
 			text += "; it never ticks again"
 		}

@@ -40,8 +40,11 @@ func (p *Verbs) Status() cli.Verb {
 		Exits: []int{cli.ExitNothing},
 		Run: func(c *cli.Context) error {
 			switch {
-			case c.Bool("groups") != c.IsSet("queue"):
-				return cli.Usagef("--groups and --queue (-q) go with each other")
+			case c.Bool("groups") && !c.IsSet("queue"):
+				return cli.Usagef("--groups needs a queue: -q QUEUE")
+			case c.IsSet("queue") && !c.Bool("groups"):
+				return cli.WithHint(cli.Usagef("--queue (-q) is the queue of --groups; give both"),
+					"'jobledger queues' has a line for each queue, and 'jobledger list -q QUEUE' its jobs")
 			case c.Bool("groups") && c.Bool("watch"):
 				return cli.Usagef("--watch and --groups cannot be combined")
 			case c.Bool("groups"):
