@@ -260,6 +260,15 @@ func questionsWithin(from, to string) (all []question) {
 	}, "--limit", "20")
 	report("taken", (*oracletest.Ledger).Taken)
 	report("recovery", (*oracletest.Ledger).Recovery)
+	report("acts", func(l *oracletest.Ledger, w oracletest.Window) []oracletest.Row {
+		rows := l.Acts(w)
+		for _, r := range rows {
+			if r["reason"] == "" {
+				r["reason"] = nil
+			}
+		}
+		return rows
+	})
 	report("causes", (*oracletest.Ledger).Causes)
 	report("poison", (*oracletest.Ledger).Poison)
 	report("backlog", func(l *oracletest.Ledger, w oracletest.Window) []oracletest.Row {

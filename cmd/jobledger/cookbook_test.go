@@ -89,13 +89,19 @@ var morning = time.Date(2026, 3, 15, 8, 0, 0, 0, time.UTC)
 // asked returns the output of the program for these arguments, in the current folder.
 func asked(t *testing.T, words ...string) string {
 	t.Helper()
+	code, out, messages := runInTheMorning(words...)
+	if code != 0 {
+		t.Fatalf("exit %d: %s", code, messages)
+	}
+	return out
+}
+
+func runInTheMorning(words ...string) (code int, stdout, stderr string) {
 	var out, messages bytes.Buffer
 	p := &program{&cli.Program{Stdout: bufio.NewWriter(&out), Stderr: &messages,
 		Now: func() time.Time { return morning }}}
-	if code := p.run(context.Background(), words); code != 0 {
-		t.Fatalf("exit %d: %s", code, messages.String())
-	}
-	return out.String()
+	code = p.run(context.Background(), words)
+	return code, out.String(), messages.String()
 }
 
 // inPostgres maps the questions of the cookbook to their statements for PostgreSQL.

@@ -36,16 +36,18 @@ var waitsSQL = map[bool]string{
 
 // reportsWithoutSQL are compared with the lines of the export, and not with SQL: see the questions of the
 // cookbook, and for left and clocks removal.txtar and TestClocksThatWereBehind.
-var reportsWithoutSQL = []string{"causes", "recovery", "left", "clocks"}
+var reportsWithoutSQL = []string{"causes", "recovery", "acts", "left", "clocks"}
 
-// reportRecipes are the reports, each with the question of the cookbook that asks the same in SQL, and the
-// columns that the SQL returns.
-var reportRecipes = []struct {
+type reportRecipe struct {
 	report  string
 	ask     string
 	columns []string
 	cut     int // trailing columns of the SQL that the report does not have
-}{
+}
+
+// reportRecipes are the reports, each with the question of the cookbook that asks the same in SQL, and the
+// columns that the SQL returns.
+var reportRecipes = []reportRecipe{
 	{"taken", "Which jobs were taken from a worker, when, from whom, and who got them next?",
 		[]string{"at", "job", "worker", "next_worker", "next_claimed_at", "next_outcome"}, 0},
 	{"silent", "Which workers went silent without stopping, in what order, and how many jobs did they lose?",

@@ -3,6 +3,8 @@ package layout
 import (
 	"cmp"
 	"context"
+	"math"
+	"slices"
 	"time"
 
 	"jobledger/ledger"
@@ -116,6 +118,15 @@ var Reports = []Report{
 			found, err := query.Backlog{Span: a.Span, Later: a.Later, Now: a.Now}.Read(ctx, tx)
 			return rowsOf(found, err, func(j query.LateJob) []any {
 				return []any{string(j.Job), j.Queue, j.Enqueued, j.Then, j.Now}
+			})
+		}},
+	{"acts", "what operators did: who, to what, how many jobs at a time, and why", true, false,
+		[]string{"pos", "at", "by", "kind", "about", "count", "reason"},
+		func(ctx context.Context, tx *ledger.Tx, a Asked) ([][]any, error) {
+			acts, err := query.Acts{Span: a.Span, Limit: math.MaxInt}.Read(ctx, tx)
+			slices.Reverse(acts.List)
+			return rowsOf(acts.List, err, func(x query.Act) []any {
+				return []any{x.Pos, x.At, x.Actor, x.Kind().String(), x.About(), int64(x.Count), x.Reason}
 			})
 		}},
 	{"left", "which jobs left the ledger for its archive, by step and queue, and what was erased there", true,

@@ -37,6 +37,8 @@ var wideRows = map[string][]any{
 	"recovery": WaitRow(query.Wait{Queue: "thumbnails", Claims: 1234567, P50: time.Hour, Max: 24 * time.Hour}),
 	"left": {noon, "archived", "cli:operator@alpha.example.com", "thumbnails", int64(1234567), int64(1234567),
 		int64(12345), int64(12345), "01KY0000000000000000000000"},
+	"acts": {int64(1234567), noon, "cli:operator@alpha.example.com", "queue_paused", "thumbnails", int64(123456),
+		"the provider is down, ticket 4711"},
 	"clocks":  {mailer.Name, mailer.Host, int64(mailer.PID), time.Hour, int64(123456), noon, noon},
 	"backlog": {"01KY0000000000000000000000", "thumbnails", noon, event.SucceededState, event.SucceededState},
 }

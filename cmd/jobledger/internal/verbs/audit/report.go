@@ -33,6 +33,7 @@ func (p *Verbs) Report() cli.Verb {
 			"begin the wait again. causes: what jobs waited within the window, those too that were not claimed; " +
 			"of several causes it is the first: dependency (other jobs, or a hold), schedule (a delay, or the " +
 			"pause before the next try), paused, limit, worker (none served the queue, or all had other jobs). " +
+			"acts: what one actor did to jobs for one reason within a minute is one act; of the last 20,000 events. " +
 			"recovery: of taken jobs that were claimed again, from the end of the lease to that. left: a row for " +
 			"each step and queue; the archive has the ids, which list --archived shows too. clocks: an event is " +
 			"never dated before the one before it, and what a worker's own clock said is not recorded; a " +
