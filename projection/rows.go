@@ -141,6 +141,9 @@ func scanJob(ctx context.Context, tx *ledger.Tx, rows *ledger.Rows, what *select
 	if err := rows.Scan(into[:n]...); err != nil {
 		return err
 	}
+	if !j.ID.IsValid() { // it would name files
+		return fmt.Errorf("%w: row %d of jobs: %.40q is not the id of a job", ledger.ErrDamaged, j.N, j.ID)
+	}
 	j.State, j.RunAt = event.State(state), event.FromMicros(runAt)
 	j.Key, j.Token, j.ErrorCode = key.String, token.String, code.String
 	j.MaxRuntime = time.Duration(runtime.Int64) * time.Microsecond

@@ -55,7 +55,11 @@ func (e *Event) envelope() error {
 }
 
 // isULID reports whether text is a ULID as this program writes it.
-func isULID(text string) bool {
+func isULID(text string) bool { return JobID(text).IsValid() }
+
+// IsValid reports whether id is the id of a job: a ULID in capitals. What a database holds may be anything.
+func (id JobID) IsValid() bool {
+	text := string(id)
 	return len(text) == 26 && text[0] <= '7' && strings.Trim(text, "0123456789ABCDEFGHJKMNPQRSTVWXYZ") == ""
 }
 

@@ -59,6 +59,7 @@ taken AS MATERIALIZED (
         (j.state = {state:queued} AND j.queue = ?queue::int8 AND j.priority = ?priority::int8
         AND num_nonnulls(j.max_runtime, j.worker, j.lease_token, j.claimed_at, j.heartbeat_at,
             j.lease_expires_at, j.end_by, j.finished_at) = 0
+        AND octet_length(j.id) = 26 AND j.id ~ '^[0-7][0-9A-HJKMNP-TV-Z]+$'
         AND CASE WHEN j.more IS NULL THEN true WHEN octet_length(j.more::text) > 2000 THEN false
             ELSE j.more::text ~ {tagsOnly} END) IS TRUE AS plain
     FROM jobs j

@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/oklog/ulid/v2"
-
 	"jobledger/ledger/event"
 	"jobledger/ledger/ownerfile"
 )
@@ -133,7 +131,7 @@ func give(root *os.Root, share ownerfile.Share) error {
 
 // openFolder opens the folder, and checks it and the id of the job.
 func openFolder(folder string, job event.JobID) (root *os.Root, share ownerfile.Share, err error) {
-	if id, err := ulid.ParseStrict(string(job)); err != nil || id.String() != string(job) {
+	if !job.IsValid() {
 		return nil, share, fmt.Errorf("%w: %q is not the id of a job", ErrFolder, job)
 	}
 	before, err := os.Stat(folder)
