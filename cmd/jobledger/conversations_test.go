@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,6 +19,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/web/access"
 	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/apitest"
 	"jobledger/commands/commandstest"
 )
 
@@ -48,11 +48,7 @@ func TestConversationsOverHTTP(t *testing.T) {
 	if ran < len(files) || len(files) == 0 {
 		return // some were selected
 	}
-	var document struct {
-		Paths map[string]map[string]any
-	}
-	check(t, json.Unmarshal(api.Document, &document))
-	for path, operations := range document.Paths {
+	for path, operations := range apitest.Read(t).Paths {
 		for method := range operations {
 			operation := strings.ToUpper(method) + " " + path
 			if got := answered[operation]; !got[true] || !got[false] {
@@ -177,10 +173,12 @@ func (c *conversation) ask(text string) (operation string, status int, answer st
 			fmt.Fprintf(&out, "%s: %s\n", name, value)
 		}
 	}
+	said := ""
 	if show != "head" {
-		out.WriteString("\n" + c.body(got.Body, take))
+		said = c.body(got.Body, take)
+		out.WriteString("\n" + said)
 	}
-	operation = method + " " + operationOf(r.URL.Path)
+	operation = apitest.Answer(c.t, method, r.URL.Path, got.StatusCode, got.Header.Get("Content-Type"), said)
 	answer = strings.TrimRight(c.normal(out.String(), operation), "\n") + "\n"
 	return operation, got.StatusCode, answer
 }
@@ -273,31 +271,6 @@ func (c *conversation) normal(text, operation string) string {
 		text = position.ReplaceAllString(text, "Jobledger-Pos: …")
 	}
 	return text
-}
-
-// operationOf is the path of the document that path is one of.
-func operationOf(path string) string {
-	var document struct {
-		Paths map[string]any
-	}
-	if err := json.Unmarshal(api.Document, &document); err != nil {
-		return ""
-	}
-	if _, is := document.Paths[path]; is {
-		return path
-	}
-	parts := strings.Split(path, "/")
-	for known := range document.Paths {
-		names := strings.Split(known, "/")
-		fits := len(names) == len(parts)
-		for i, name := range names {
-			fits = fits && (strings.HasPrefix(name, "{") || name == parts[i])
-		}
-		if fits {
-			return known
-		}
-	}
-	return path
 }
 
 // The answers of the API about the bad night are to the byte what the program prints with --json.

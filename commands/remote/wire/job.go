@@ -33,17 +33,18 @@ type Job struct {
 	LeaseExpiresAt *string           `json:"lease_expires_at"`
 	Progress       *float64          `json:"progress"`
 	Note           *string           `json:"note"`
-	CannotEnd      string            `json:"cannot_end,omitempty"` // which process cannot be ended, and why
-	FinishedAt     *string           `json:"finished_at"`
-	ErrorCode      *string           `json:"error_code"`
-	ErrorDetail    *string           `json:"error_detail"`
-	Schedule       string            `json:"schedule,omitempty"` // whose job it is
-	Tick           string            `json:"tick,omitempty"`     // the moment of the schedule that it is for
-	Job            event.JobID       `json:"job"`                // the id: every object about a job has both
-	Group          string            `json:"group,omitempty"`
-	After          []string          `json:"after,omitempty"` // as given when it was enqueued
-	Backoff        *Backoff          `json:"backoff,omitempty"`
-	UniqueWhile    string            `json:"unique_while,omitempty"` // how long key is its own; "": for ever
+	// Which process of the claim is to end and may not be signalled, and why; left out if there is none.
+	CannotEnd   string      `json:"cannot_end,omitempty"`
+	FinishedAt  *string     `json:"finished_at"`
+	ErrorCode   *string     `json:"error_code"`
+	ErrorDetail *string     `json:"error_detail"`
+	Schedule    string      `json:"schedule,omitempty"` // whose job it is
+	Tick        string      `json:"tick,omitempty"`     // the moment of the schedule that it is for
+	Job         event.JobID `json:"job"`                // the id: every object about a job has both
+	Group       string      `json:"group,omitempty"`
+	After       []string    `json:"after,omitempty"` // as given when it was enqueued
+	Backoff     *Backoff    `json:"backoff,omitempty"`
+	UniqueWhile string      `json:"unique_while,omitempty"` // how long key is its own; "": for ever
 }
 
 // Backoff is how long a job waits after its failures, in seconds.
@@ -69,7 +70,7 @@ type JobAnswer struct {
 // Minimal is a job for a client that prefers short answers ([PreferMinimal]): a [JobAnswer] without what is
 // null, 0, false or empty. [JobAnswer.Projection] reads both alike.
 type Minimal struct {
-	minimalJob
+	minimalJob    `openapi:"required=id,seq,state,queue"`
 	EndBy         *string `json:"end_by,omitempty"`
 	Payload       *string `json:"payload,omitempty"`
 	PayloadBase64 *string `json:"payload_base64,omitempty"`
@@ -196,8 +197,9 @@ type Answer struct {
 
 // Ready is the answer to GET /claims/ready.
 type Ready struct {
-	Ready bool    `json:"ready"`
-	Next  *string `json:"next"` // when the next job that fits is due; null: none is known
+	Ready bool `json:"ready"`
+	// when the next job that fits is due; null: none is known
+	Next *string `json:"next" openapi:"format=date-time"`
 }
 
 // Items is a list.

@@ -23,7 +23,7 @@ type Outcome struct {
 	Job          event.JobID `json:"job,omitempty"`
 	Token        string      `json:"token,omitempty"`
 	Owner        string      `json:"owner,omitempty"` // the worker that must hold the claim; "": any
-	Outcome      string      `json:"outcome"`
+	Outcome      string      `json:"outcome" openapi:"enum=succeeded,failed,released,cancelled,stopped"`
 	Result       *string     `json:"result,omitempty"`
 	ResultBase64 *string     `json:"result_base64,omitempty"`
 	Code         string      `json:"code,omitempty"`

@@ -19,7 +19,7 @@ const MaxWait = time.Minute
 // Process is a worker process, as the events name it.
 type Process struct {
 	Worker  string `json:"worker"`
-	Boot    string `json:"boot,omitempty"`
+	Boot    string `json:"boot,omitempty" openapi:"required=boot"`
 	Host    string `json:"host,omitempty"`
 	PID     int    `json:"pid,omitempty"`
 	Version string `json:"version,omitempty"`
@@ -38,13 +38,13 @@ func (p Process) Event() event.Worker {
 // Claims is the body of POST /claims: how claims ended, heartbeats, and tokens for the next claims, all in
 // one transaction.
 type Claims struct {
-	Process
+	Process      `openapi:"optional=worker,boot"`
 	Queues       []string    `json:"queues,omitempty"`
 	Capabilities []string    `json:"capabilities,omitempty"`
-	Tokens       []string    `json:"tokens,omitempty"` // as many as there are free slots
-	Lease        float64     `json:"lease,omitempty"`
-	MaxRuntime   float64     `json:"max_runtime,omitempty"`
-	Wait         float64     `json:"wait,omitempty"`
+	Tokens       []string    `json:"tokens,omitempty" openapi:"maxItems=100"` // as many as there are free slots
+	Lease        float64     `json:"lease,omitempty"`                         // seconds
+	MaxRuntime   float64     `json:"max_runtime,omitempty"`                   // seconds
+	Wait         float64     `json:"wait,omitempty" openapi:"maximum=60"`
 	Outcomes     []Outcome   `json:"outcomes,omitempty"`
 	Heartbeats   []Heartbeat `json:"heartbeats,omitempty"`
 }
@@ -66,10 +66,11 @@ type Heartbeat struct {
 	Token    string      `json:"token"`
 	Progress *float64    `json:"progress,omitempty"`
 	Note     string      `json:"note,omitempty"`
-	Lease    float64     `json:"lease,omitempty"` // 0: that of the request
+	Lease    float64     `json:"lease,omitempty"` // seconds from now; 0: that of the request
 	Owner    string      `json:"owner,omitempty"` // the worker that must hold the claim; "": the token suffices
 
-	// CannotEnd says which process of the attempt is to end and may not be signalled, and why; "": none.
+	// Which process of the attempt is to end and may not be signalled, and why. While it is said, the lease is
+	// not bounded by the max runtime.
 	CannotEnd string `json:"cannot_end,omitempty"`
 }
 
@@ -103,13 +104,13 @@ func (c *Claims) Plain() bool {
 // Heartbeats is the body of POST /heartbeats: those of one process.
 type Heartbeats struct {
 	Boot   string      `json:"boot"`
-	Lease  float64     `json:"lease,omitempty"`
+	Lease  float64     `json:"lease,omitempty"` // seconds from now; 0: as long as the last time
 	Claims []Heartbeat `json:"claims"`
 }
 
 // Worker is the body of PUT /workers/{boot}. Again says that the process is still there.
 type Worker struct {
-	Process
+	Process      `openapi:"optional=boot"`
 	Queues       []string `json:"queues,omitempty"`
 	Capabilities []string `json:"capabilities,omitempty"`
 	Again        bool     `json:"again,omitempty"`
@@ -117,9 +118,9 @@ type Worker struct {
 
 // TakeOver is the body of PUT /jobs/{id}/claims/{token}/process: another process goes on with the claim.
 type TakeOver struct {
-	Process
-	Owner string  `json:"owner,omitempty"` // the worker that must hold the claim; "": the token suffices
-	Lease float64 `json:"lease,omitempty"` // 0: as long as the last one
+	Process `openapi:"optional=worker"`
+	Owner   string  `json:"owner,omitempty"` // the worker that must hold the claim; "": the token suffices
+	Lease   float64 `json:"lease,omitempty"` // 0: as long as the last one
 }
 
 // Duration is a number of seconds as a duration, to the microsecond.

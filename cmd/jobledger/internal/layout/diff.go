@@ -101,14 +101,14 @@ func stateOrNone(s event.State) string {
 
 // DiffJSON is what changed between two moments, for programs.
 type DiffJSON struct {
-	From   momentJSON         `json:"from"`
-	To     momentJSON         `json:"to"`
+	From   diffMomentJSON     `json:"from"`
+	To     diffMomentJSON     `json:"to"`
 	Cells  []diffCellJSON     `json:"cells"`
 	Gained []workerChangeJSON `json:"workers_gained"`
 	Lost   []workerChangeJSON `json:"workers_lost"`
 }
 
-type momentJSON struct {
+type diffMomentJSON struct {
 	At  *string `json:"at"`
 	Pos int64   `json:"pos"`
 }
@@ -140,8 +140,8 @@ func NewDiffJSON(from, to projection.Moment, d status.Diff) DiffJSON {
 		}
 		return list
 	}
-	out := DiffJSON{From: momentJSON{render.TimeOrNull(from.At), from.Pos},
-		To: momentJSON{render.TimeOrNull(to.At), to.Pos}, Cells: []diffCellJSON{},
+	out := DiffJSON{From: diffMomentJSON{render.TimeOrNull(from.At), from.Pos},
+		To: diffMomentJSON{render.TimeOrNull(to.At), to.Pos}, Cells: []diffCellJSON{},
 		Gained: changes(d.Gained), Lost: changes(d.Lost)}
 	for _, w := range d.Silent { // at its last sign of life
 		out.Lost = append(out.Lost, workerChangeJSON{w.Name, w.Boot, render.TextOrNull(w.Host), w.PID,

@@ -136,17 +136,21 @@ func tagText(tags map[string]string) string {
 	return strings.Join(parts, ", ")
 }
 
+// WholeJobJSON is a job for programs, with payload and result for those who may see bodies.
+type WholeJobJSON struct {
+	render.JobJSON
+	*render.BodiesJSON
+	render.ExitJSON
+	*render.StateNow
+	goneJSON
+}
+
 // FullJobJSON is j for programs, if it is of the past with what has become of it; payload and result are in
 // it for those who may see bodies. Its events are not in it.
-func FullJobJSON(j state.Job, bodies bool) any {
+func FullJobJSON(j state.Job, bodies bool) WholeJobJSON {
 	full := render.ToFullJSON(j.Job, false)
-	out := struct {
-		render.JobJSON
-		*render.BodiesJSON
-		render.ExitJSON
-		*render.StateNow
-		goneJSON
-	}{full.JobJSON, nil, render.ToExitJSON(j.Exit()), nil, goneJSON{j.PayloadGone.Why, j.ResultGone.Why}}
+	out := WholeJobJSON{full.JobJSON, nil, render.ToExitJSON(j.Exit()), nil,
+		goneJSON{j.PayloadGone.Why, j.ResultGone.Why}}
 	if bodies {
 		out.BodiesJSON = &full.BodiesJSON
 	}
@@ -158,8 +162,10 @@ func FullJobJSON(j state.Job, bodies bool) any {
 
 // goneJSON says why a payload or a result is null.
 type goneJSON struct {
-	PayloadGone string `json:"payload_gone,omitempty"` // erased or archived
-	ResultGone  string `json:"result_gone,omitempty"`
+	// Why there is no payload: it was erased, or left the ledger with the job. Absent if neither is so.
+	PayloadGone string `json:"payload_gone,omitempty" openapi:"enum=erased,archived"`
+	// The same for the result.
+	ResultGone string `json:"result_gone,omitempty" openapi:"enum=erased,archived"`
 }
 
 // JobState describes the state of a job at now in one line.

@@ -34,13 +34,16 @@ func AddJob(t *render.Table, j projection.Then, exit projection.Exit, past bool,
 	t.Add(cells...)
 }
 
+// ListedJobJSON is a job of a list for programs.
+type ListedJobJSON struct {
+	render.JobJSON
+	render.ExitJSON
+	*render.StateNow
+}
+
 // JobJSON is a job for programs, with past also with what has become of it.
-func JobJSON(j projection.Then, exit projection.Exit, past bool) any {
-	out := struct {
-		render.JobJSON
-		render.ExitJSON
-		*render.StateNow
-	}{render.ToJSON(j.Job), render.ToExitJSON(exit), nil}
+func JobJSON(j projection.Then, exit projection.Exit, past bool) ListedJobJSON {
+	out := ListedJobJSON{render.ToJSON(j.Job), render.ToExitJSON(exit), nil}
 	if past {
 		out.StateNow = &render.StateNow{StateNow: j.Now.String()}
 	}

@@ -47,7 +47,7 @@ func NewQueueJSON(q projection.Queue) QueueJSON {
 // QueueThenJSON is a queue as it was.
 type QueueThenJSON struct {
 	QueueJSON
-	AsOf *string `json:"as_of"`
+	AsOf *string `json:"as_of" openapi:"optional=as_of,pos"`
 	Pos  int64   `json:"pos"`
 }
 

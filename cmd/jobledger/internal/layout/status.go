@@ -90,7 +90,7 @@ func shownStates(counts iter.Seq[map[event.State]int64]) []event.State {
 // StatusThenJSON is a queue as it was; now is how many jobs it has by now, also those enqueued since.
 type StatusThenJSON struct {
 	state.Queue
-	AsOf *string    `json:"as_of"`
+	AsOf *string    `json:"as_of" openapi:"optional=as_of,pos,now"`
 	Pos  int64      `json:"pos"`
 	Now  CountsJSON `json:"now"`
 }

@@ -23,7 +23,7 @@ type Why struct {
 	State string      `json:"state"`
 	Queue string      `json:"queue"`
 	Why   string      `json:"why"`
-	// time, command, queue, limit, worker, turn, owner, job, unblock; empty: nothing any more
+	// what it waits for: time, command, queue, limit, worker, turn, owner, job, unblock; empty: nothing any more
 	WaitsFor    []string    `json:"waits_for"`
 	RunAt       *string     `json:"run_at"`
 	Cause       event.Event `json:"cause"` // the event that brought it into its state
@@ -34,12 +34,12 @@ type Why struct {
 	PausedSince *string     `json:"paused_since"`
 	PausedBy    *string     `json:"paused_by"`
 	PausedWhy   *string     `json:"paused_reason"`
-	Ahead       *int64      `json:"ahead_in_lane"` // null unless queued; likewise:
-	Higher      *int64      `json:"ready_with_higher_priority"`
-	Fitting     []string    `json:"workers_that_may_take_it"`
-	ID          event.JobID `json:"id"` // of the job, too
+	Ahead       *int64      `json:"ahead_in_lane"`                           // null unless it is queued
+	Higher      *int64      `json:"ready_with_higher_priority"`              // null unless it is queued
+	Fitting     []string    `json:"workers_that_may_take_it" openapi:"null"` // null unless it is queued
+	ID          event.JobID `json:"id"`                                      // of the job, too
 
-	RunningLimit int           `json:"running_limit,omitempty"` // of its queue, while it is queued; likewise:
+	RunningLimit int           `json:"running_limit,omitempty"` // of its queue, while it is queued
 	SlotsHeldBy  []event.JobID `json:"slots_held_by,omitempty"`
 	GroupLimit   int           `json:"group_limit,omitempty"` // how many of its group may be live
 	BlockedBy    []event.JobID `json:"blocked_by,omitempty"`  // up to 100

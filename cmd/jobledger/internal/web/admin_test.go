@@ -42,7 +42,7 @@ func TestProfilesNeedScopeAdmin(t *testing.T) {
 		"foreign page": {"GET", path + "heap", 403, []string{"Authorization", good, "Origin",
 			"http://evil.example"}},
 		"method":             {"POST", path + "heap", 405, []string{"Authorization", good}},
-		"another resource":   {"GET", "/api/v1/status", 404, []string{"Authorization", good}},
+		"another resource":   {"GET", "/jobs", 404, []string{"Authorization", good}},
 		"no such profile":    {"GET", path + "cmdline", 404, []string{"Authorization", good}},
 		"too long":           {"GET", path + "profile?seconds=301", 400, []string{"Authorization", good}},
 		"too short":          {"GET", path + "trace?seconds=0", 400, []string{"Authorization", good}},

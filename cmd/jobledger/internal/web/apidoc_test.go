@@ -12,6 +12,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/web/access"
 	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/apitest"
 )
 
 var (
@@ -27,7 +28,7 @@ var (
 func TestPageOfTheAPI(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "127.0.0.1:0")
-	d, _ := readDocument(t)
+	d := apitest.Read(t)
 	limited := s.create("limited", []string{"mail"}, access.Metrics)
 	answer, page := s.do("GET", "/api", nil, "Authorization", limited)
 	if answer.StatusCode != http.StatusOK || strings.Contains(page, `href="/jobs"`) {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/web/apitest"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/page"
 	"jobledger/commands"
@@ -133,6 +134,9 @@ func (s *served) roundTrip(method, path, body string, header ...string) (*http.R
 	text, err := io.ReadAll(answer.Body)
 	if err != nil {
 		s.t.Fatal(err)
+	}
+	if answer.Header.Get("Content-Encoding") == "" && method != http.MethodHead && s.Server != nil {
+		apitest.Answer(s.t, method, r.URL.Path, answer.StatusCode, answer.Header.Get("Content-Type"), string(text))
 	}
 	return answer, string(text)
 }

@@ -43,17 +43,18 @@ type Many struct {
 // Tally is what became of the jobs of an act.
 type Tally struct {
 	Act      string        `json:"act"`
-	Pos      int64         `json:"pos"`      // of the set
-	Selected int           `json:"selected"` // that the filter selected at pos, or that were named
+	Pos      int64         `json:"pos"`      // as of which the set was selected
+	Selected int           `json:"selected"` // jobs that the filter selected, or that were named
 	Possible int           `json:"possible"` // of which the act is possible now
 	Done     int           `json:"done"`
-	Moved    int           `json:"moved_on"` // that changed since pos, and were left as they are
+	Moved    int           `json:"moved_on"` // jobs that changed since pos, and were left as they are
 	Not      int           `json:"not_possible"`
 	Failed   int           `json:"failed"`
 	MovedOn  []event.JobID `json:"moved_on_jobs"` // the first of them
-	From     int64         `json:"from_pos"`      // the events of the act are within these positions; 0: none
-	To       int64         `json:"to_pos"`
-	DryRun   bool          `json:"dry_run"`
+	// the events of the act are within these positions; 0: there are none
+	From   int64 `json:"from_pos"`
+	To     int64 `json:"to_pos"`
+	DryRun bool  `json:"dry_run"` // nothing was changed
 }
 
 // selected is a job of the set.

@@ -23,7 +23,7 @@ const MaxChosen = 1000
 // Chosen is a job that an act names.
 type Chosen struct {
 	ID  event.JobID `json:"id"`
-	Seq int64       `json:"seq"` // with which the caller saw it; 0: the one at the position of the set
+	Seq int64       `json:"seq,omitempty"` // with which the caller saw it; 0: the one at the position of the set
 }
 
 // Set returns the jobs that m is about: those that it names, or those that its filter selects.

@@ -25,15 +25,86 @@ const maxBody = 64 << 10
 // Routes are those of the API.
 func (a *Acts) Routes() (routes []door.Route) {
 	for _, verb := range Verbs {
+		doc := docs[verb]
+		doc.Headers, doc.Answer, doc.Maybe = []string{"If-Match"}, wire.Job{}, true
+		doc.Refuses = []int{http.StatusConflict, http.StatusPreconditionFailed}
 		routes = append(routes, door.Route{Pattern: "POST " + api.Root + "/jobs/{job}/" + verb,
-			Needs: rightOf(verb), Queues: true, MaxBody: maxBody, Handle: a.jobHandler(verb)})
+			Needs: rightOf(verb), Queues: true, MaxBody: maxBody, Handle: a.jobHandler(verb), Doc: doc})
 	}
 	for _, verb := range []string{"pause", "resume"} {
+		doc := docs[verb]
+		doc.Answer, doc.Maybe = queueAct{}, true
 		routes = append(routes, door.Route{Pattern: "POST " + api.Root + "/queues/{queue}/" + verb,
-			Needs: door.Operate, Queues: true, MaxBody: maxBody, Handle: a.queueHandler(verb)})
+			Needs: door.Operate, Queues: true, MaxBody: maxBody, Handle: a.queueHandler(verb), Doc: doc})
 	}
 	return append(routes, door.Route{Pattern: "POST " + api.Root + "/acts", Needs: door.Operate, Queues: true,
-		MaxBody: maxBody, Handle: a.acts})
+		MaxBody: maxBody, Handle: a.acts, Doc: door.Doc{ID: "actOnJobs", Body: manyActs{}, Answer: Tally{},
+			Example: `{"act": "retry", "filter": {"queue": ["mail"], "state": ["failed"]}, "at": "pos:5",
+				"reason": "the provider is back", "dry_run": true}`,
+			Summary: "Cancels, retries or reschedules all jobs that a filter selects as of a position, or those " +
+				"that are " +
+				"named."}})
+}
+
+// docs describe what is done to one job or one queue.
+var docs = map[string]door.Doc{
+	"cancel": {ID: "cancelJob", Summary: "Ends a job that has not ended. If-Match has its seq.",
+		Body: reason{}, Example: `{"reason": "the order was withdrawn"}`},
+	"retry": {ID: "retryJob", Summary: "Queues a job that has ended once more. If-Match has its seq.",
+		Body: retry{}, Example: `{"reason": "the provider is back"}`},
+	"reschedule": {ID: "rescheduleJob", Summary: "Changes when a job runs, or its priority. If-Match has " +
+		"its seq.",
+		Body: reschedule{}, Example: `{"priority": 5, "reason": "the customer waits"}`},
+	"erase": {ID: "eraseJob", Body: reason{}, Example: `{"reason": "the customer asked for it"}`,
+		Summary: "Removes the payload and the results of a job for good. If-Match has its seq.",
+		About:   "A session may do it if the server was started with --allow erase."},
+	"pause": {ID: "pauseQueue", Summary: "Pauses a queue.", Body: reason{},
+		Example: `{"reason": "the provider is down"}`},
+	"resume": {ID: "resumeQueue", Summary: "Resumes a queue.", Body: reason{},
+		Example: `{"reason": "the provider is back"}`},
+}
+
+// reason is the body of an act that needs no more.
+type reason struct {
+	Reason string `json:"reason,omitempty"` // why, as the events say it
+}
+
+type retry struct {
+	reason
+	Now       bool `json:"now,omitempty"`       // do not wait for a command that may still run
+	Succeeded bool `json:"succeeded,omitempty"` // a job that has succeeded, too
+}
+
+type reschedule struct {
+	reason
+	RunAt    *string `json:"run_at,omitempty"` // RFC 3339; unless it is given, the time stays
+	Priority *int    `json:"priority,omitempty"`
+}
+
+// jobAct is the body of any act on one job.
+type jobAct struct {
+	retry
+	RunAt    *string `json:"run_at,omitempty"`
+	Priority *int    `json:"priority,omitempty"`
+}
+
+// queueAct is what became of a queue.
+type queueAct struct {
+	Changed bool   `json:"changed"` // false: it was so already
+	Paused  bool   `json:"paused"`  // whether the queue is paused now
+	Queue   string `json:"queue"`
+}
+
+// manyActs is the body of an act on many jobs.
+type manyActs struct {
+	Act    string              `json:"act" openapi:"enum=cancel,retry,reschedule"`
+	Filter map[string][]string `json:"filter,omitempty"` // the parameters of GET /jobs
+	Jobs   []Chosen            `json:"jobs,omitempty"`   // these, in place of a filter
+	At     string              `json:"at"`               // pos:N, as of which the filter selects
+	Reason string              `json:"reason,omitempty"`
+	Spread string              `json:"spread,omitempty"` // the jobs run within so long, as 10m
+	RunAt  *string             `json:"run_at,omitempty"` // RFC 3339, for reschedule; now unless it is given
+	DryRun bool                `json:"dry_run,omitempty"`
 }
 
 // read reads the JSON body of r into v; an empty one says nothing.
@@ -59,13 +130,7 @@ func read(r *http.Request, v any) error {
 // or its seq. Where it has moved on, the answer has the job as it is.
 func (a *Acts) jobHandler(verb string) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		var body struct {
-			Reason    string  `json:"reason"`
-			RunAt     *string `json:"run_at"`
-			Priority  *int    `json:"priority"`
-			Now       bool    `json:"now"`
-			Succeeded bool    `json:"succeeded"`
-		}
+		var body jobAct
 		if err := read(r, &body); err != nil {
 			return err
 		}
@@ -98,9 +163,7 @@ func (a *Acts) jobHandler(verb string) func(http.ResponseWriter, *http.Request) 
 
 func (a *Acts) queueHandler(verb string) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		var body struct {
-			Reason string `json:"reason"`
-		}
+		var body reason
 		if err := read(r, &body); err != nil {
 			return err
 		}
@@ -108,23 +171,13 @@ func (a *Acts) queueHandler(verb string) func(http.ResponseWriter, *http.Request
 		if err != nil {
 			return err
 		}
-		return a.send(w, r, map[string]any{"queue": r.PathValue("queue"), "paused": verb == "pause",
-			"changed": changed})
+		return a.send(w, r, queueAct{changed, verb == "pause", r.PathValue("queue")})
 	}
 }
 
 // acts carries out an act on many jobs.
 func (a *Acts) acts(w http.ResponseWriter, r *http.Request) error {
-	var body struct {
-		Act    string              `json:"act"`
-		Filter map[string][]string `json:"filter"`
-		Jobs   []Chosen            `json:"jobs"`
-		At     string              `json:"at"`
-		Reason string              `json:"reason"`
-		Spread string              `json:"spread"`
-		RunAt  *string             `json:"run_at"`
-		DryRun bool                `json:"dry_run"`
-	}
+	var body manyActs
 	if err := read(r, &body); err != nil {
 		return err
 	}

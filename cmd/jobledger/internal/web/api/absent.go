@@ -12,19 +12,19 @@ import (
 	"jobledger/projection/status"
 )
 
-// absentJSON says how many jobs have left the ledger that an answer lacks.
-type absentJSON struct {
+// Left says how many jobs have left the ledger that an answer lacks.
+type Left struct {
 	Jobs    int64  `json:"jobs"`
-	Until   string `json:"until"`
-	Counted bool   `json:"counted"`
+	Until   string `json:"until"`   // they had ended by then
+	Counted bool   `json:"counted"` // false: the filter would have selected so many at most
 }
 
-// absentOf is a as an answer has it; nil: it lacks none.
-func absentOf(a projection.Absent) *absentJSON {
+// leftOf is a as an answer has it; nil: it lacks none.
+func leftOf(a projection.Absent) *Left {
 	if a.Jobs == 0 {
 		return nil
 	}
-	return &absentJSON{a.Jobs, event.FormatTime(a.Until), a.Counted}
+	return &Left{a.Jobs, event.FormatTime(a.Until), a.Counted}
 }
 
 // AbsentJobs returns how many jobs that have left the ledger a list of jobs by query lacks. One that begins

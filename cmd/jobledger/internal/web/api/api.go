@@ -13,10 +13,12 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/doctor"
+	"jobledger/cmd/jobledger/internal/layout"
 	"jobledger/cmd/jobledger/internal/paging"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // API answers programs. It is safe for concurrent use.
@@ -59,19 +61,34 @@ func New(c Config) *API {
 // Routes are those of the API and of the metrics.
 func (a *API) Routes() []door.Route {
 	return append([]door.Route{
-		{Pattern: "GET /metrics", Needs: door.Metrics, Handle: a.serveMetrics},
+		{Pattern: "GET /metrics", Needs: door.Metrics, Handle: a.serveMetrics, Doc: door.Doc{ID: "getMetrics",
+			Summary: "Metrics in the text format of Prometheus, or in OpenMetrics for clients that ask for it by " +
+				"Accept.",
+			Types: []string{"text/plain", "application/openmetrics-text"}}},
 		{Pattern: "GET " + Root + "/openapi.json", Needs: door.Read, Queues: true,
-			Types: []string{typeObject}, Handle: a.openAPI},
+			Types: []string{typeObject}, Handle: a.openAPI,
+			Doc: door.Doc{ID: "getOpenAPI", Summary: "This document."}},
 		{Pattern: "GET " + Root + "/events/stream", Needs: door.Read, Streams: true, Queues: true,
 			Types:  []string{"text/event-stream"},
-			Handle: a.streamEvents},
-		{Pattern: "GET " + Root + "/ledger", Needs: door.Read, Queues: true, Handle: a.ledger},
-		{Pattern: "GET " + Root + "/queues/{queue}", Needs: door.Read, Queues: true, Handle: a.queue},
-		{Pattern: "GET " + Root + "/events/{pos}", Needs: door.Read, Queues: true, Handle: a.event},
+			Handle: a.streamEvents,
+			Doc: door.Doc{ID: "streamEvents", Query: StreamParams,
+				Summary: "Events as they are recorded, as server-sent events.",
+				Says: map[int]string{200: "Events as they are recorded, as server-sent events, after hello or reset: " +
+					"{ledger, restores, pos}."}}},
+		{Pattern: "GET " + Root + "/ledger", Needs: door.Read, Queues: true, Handle: a.ledger,
+			Doc: door.Doc{ID: "getLedger", Query: LedgerParams, Answer: ledgerJSON{},
+				Summary: "What the ledger is, up to where it was verified, and limits of requests."}},
+		{Pattern: "GET " + Root + "/queues/{queue}", Needs: door.Read, Queues: true, Handle: a.queue,
+			Doc: door.Doc{ID: "getQueue", Query: []string{"at"}, Answer: layout.StatusThenJSON{},
+				Summary: "How things stand in a queue, as the command status prints it."}},
+		{Pattern: "GET " + Root + "/events/{pos}", Needs: door.Read, Queues: true, Handle: a.event,
+			Doc: door.Doc{ID: "getEvent", Answer: event.Event{}, Summary: "The event at a position."}},
 		{Pattern: "GET " + Root + "/jobs/{job}/payload", Needs: door.Read | door.Bodies, Queues: true,
-			Types: octets, Handle: a.payload},
+			Types: octets, Handle: a.payload,
+			Doc: door.Doc{ID: "getJobPayload", Query: BodyParams, Summary: "The payload, to the byte."}},
 		{Pattern: "GET " + Root + "/jobs/{job}/result", Needs: door.Read | door.Bodies, Queues: true,
-			Types: octets, Handle: a.result},
+			Types: octets, Handle: a.result,
+			Doc: door.Doc{ID: "getJobResult", Query: BodyParams, Summary: "The result, to the byte."}},
 	}, append(a.pictureRoutes(), a.resourceRoutes()...)...)
 }
 
@@ -98,28 +115,38 @@ func (a *API) Tail(ctx context.Context) (pos int64, err error) {
 	return pos, err
 }
 
-// searched is how far a search came in its time.
-type searched struct {
-	Jobs *int64 `json:"jobs,omitempty"` // the newest so many, and of how many: of all queues
-	Of   *int64 `json:"of,omitempty"`
-	To   string `json:"to"` // where it goes on
+// Page is what a page of a list has besides its items.
+type Page struct {
+	Next     *string   `json:"next"`               // the address of the next page; null: there is none
+	Searched *Searched `json:"searched,omitempty"` // how far a search came in its time; absent: to its end
+	Left     *Left     `json:"left,omitempty"`     // which jobs it lacks; absent: none
+}
+
+// Searched is how far a search came in its time.
+type Searched struct {
+	Jobs *int64 `json:"jobs,omitempty"` // the newest so many; absent for a token of some queues
+	Of   *int64 `json:"of,omitempty"`   // of so many, likewise
+	To   string `json:"to"`             // where it goes on, as the parameter to
 }
 
 // searchedOf is ended as the caller of ctx may see it; nil: the search came to its end.
-func searchedOf(ctx context.Context, ended *paging.Ended) *searched {
+func searchedOf(ctx context.Context, ended *paging.Ended) *Searched {
 	if ended == nil {
 		return nil
 	}
-	s := &searched{To: fmt.Sprintf("pos:%d", ended.Reached)}
+	s := &Searched{To: fmt.Sprintf("pos:%d", ended.Reached)}
 	if door.CallerOf(ctx).AllQueues() {
 		s.Jobs, s.Of = &ended.Looked, &ended.Jobs
 	}
 	return s
 }
 
-// sendItems sends lines of JSON as an object with items, the address of the next page or null, how far a
-// search came unless that is nil, and which jobs are not in it unless that is nil.
-func sendItems(w http.ResponseWriter, lines [][]byte, next string, far *searched, absent *absentJSON) error {
+// sendItems sends lines of JSON as an object with items, and what else page has.
+func sendItems(w http.ResponseWriter, lines [][]byte, page Page) error {
+	rest, err := json.Marshal(page)
+	if err != nil {
+		return err
+	}
 	var body bytes.Buffer
 	body.WriteString(`{"items":[`)
 	for i, line := range lines {
@@ -129,32 +156,9 @@ func sendItems(w http.ResponseWriter, lines [][]byte, next string, far *searched
 		body.WriteByte('\n')
 		body.Write(bytes.TrimSuffix(line, []byte("\n")))
 	}
-	address := []byte("null")
-	if next != "" {
-		var err error
-		if address, err = json.Marshal(next); err != nil {
-			return err
-		}
-	}
-	body.WriteString("],\n\"next\":")
-	body.Write(address)
-	if far != nil {
-		text, err := json.Marshal(far)
-		if err != nil {
-			return err
-		}
-		body.WriteString(",\n\"searched\":")
-		body.Write(text)
-	}
-	if absent != nil {
-		text, err := json.Marshal(absent)
-		if err != nil {
-			return err
-		}
-		body.WriteString(",\n\"left\":")
-		body.Write(text)
-	}
-	body.WriteString("}\n")
+	body.WriteString("],\n")
+	body.Write(rest[1:])
+	body.WriteByte('\n')
 	w.Header().Set("Content-Type", "application/json")
 	return door.Send(w, body.Bytes())
 }

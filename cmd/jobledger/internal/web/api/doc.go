@@ -4,8 +4,13 @@
 //	a := api.New(api.Config{Store: store, Door: d, Follower: f, Ask: ask, Now: time.Now})
 //	d.Add(a.Routes()...)
 //
-// Files in reading order: api.go (resources, and the verb behind each), words.go, params.go (the parameters
-// of an address), bodies.go (payloads and results), stream.go (server-sent events), lanes.go, moments.go,
-// pictures.go (numbers for pictures), incident.go (a zip file), metrics.go (Prometheus), openapi.go (the
-// description of it all).
+// Files in reading order: api.go (the routes), resources.go (what pages and programs ask for by the same
+// parameters), params.go (the parameters of an address), bodies.go (payloads and results), stream.go
+// (server-sent events), lanes.go, moments.go, pictures.go (numbers for pictures), incident.go (a zip file),
+// metrics.go (Prometheus), openapi.go.
+//
+// openapi.json is the description of the API as OpenAPI 3.1. It is not written by hand: the test
+// TestDocumentIsThatOfTheRoutes of package web makes it, with -update, from the routes of all packages, each
+// with a [door.Doc], and from the types of their bodies and answers, with the comments of their fields.
+// Without -update the test compares the two. Package apitest checks answers against it.
 package api

@@ -201,7 +201,7 @@ func readLanes(r *http.Request, tx *ledger.Tx, s query.Lanes) (any, error) {
 			fmt.Sprintf("more than %s: give px, the width of the picture, or a shorter window",
 				render.Count(maxClaims, "claim")))
 	}
-	out := lanesJSON{LaneChart: lanes, Before: lanes.Did.More, Acts: []actJSON{}}
+	out := lanesJSON{LaneChart: *lanes, Before: lanes.Did.More, Acts: []actJSON{}}
 	for _, a := range lanes.Did.List {
 		at := min(max(a.At.Sub(lanes.From), 0), s.Length()).Milliseconds()
 		out.Acts = append(out.Acts, actJSON{at, a.Pos, a.Actor, a.Kind().String(), layout.ActWords(a), a.Count,
@@ -212,7 +212,7 @@ func readLanes(r *http.Request, tx *ledger.Tx, s query.Lanes) (any, error) {
 
 // lanesJSON are lanes for programs.
 type lanesJSON struct {
-	*query.LaneChart
+	query.LaneChart
 	Acts   []actJSON `json:"acts"`
 	Before int       `json:"acts_before"` // how many acts came before these, at least
 }

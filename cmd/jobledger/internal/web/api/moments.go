@@ -13,6 +13,12 @@ const MomentColumns = 250
 // MomentParams are the parameters of the marks of the bar of moments.
 var MomentParams = []string{"at", "px"}
 
+// momentsJSON are moments.
+type momentsJSON struct {
+	Items []view.Moment `json:"items"`
+	Tail  int64         `json:"tail"` // the last position that counts
+}
+
 // moments sends where in the ledger something went wrong, up to the moment at.
 func (a *API) moments(w http.ResponseWriter, r *http.Request) error {
 	query, err := ReadParams(r, MomentParams)
@@ -42,5 +48,5 @@ func (a *API) moments(w http.ResponseWriter, r *http.Request) error {
 	if found == nil {
 		found = []view.Moment{}
 	}
-	return sendJSON(w, tail, map[string]any{"items": found, "tail": until})
+	return sendJSON(w, tail, momentsJSON{found, until})
 }

@@ -17,8 +17,8 @@ var Document []byte
 
 // withoutCertificates is Document as a server has it that takes no certificates of clients.
 var withoutCertificates = sync.OnceValue(func() []byte {
-	text := bytes.ReplaceAll(Document, []byte(`, {"certificate": []}`), nil)
-	return regexp.MustCompile(`,\n *"certificate": {.*}\n`).ReplaceAll(text, []byte("\n"))
+	text := regexp.MustCompile(`,\s*{\s*"certificate": \[\]\s*}`).ReplaceAll(Document, nil)
+	return regexp.MustCompile(`,\s*"certificate": {[^}]*}`).ReplaceAll(text, nil)
 })
 
 func (a *API) openAPI(w http.ResponseWriter, r *http.Request) error {
@@ -31,8 +31,7 @@ func (a *API) openAPI(w http.ResponseWriter, r *http.Request) error {
 		document = withoutCertificates()
 	}
 	if prefix := a.Door.Prefix.Path; prefix != "" { // the paths of the document begin there
-		document = bytes.Replace(document, []byte(`"servers": [{"url": "/"}]`),
-			[]byte(`"servers": [{"url": "`+prefix+`"}]`), 1)
+		document = bytes.Replace(document, []byte(`"url": "/"`), []byte(`"url": "`+prefix+`"`), 1)
 	}
 	return door.Send(w, document)
 }

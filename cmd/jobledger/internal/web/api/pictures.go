@@ -23,18 +23,31 @@ import (
 func (a *API) pictureRoutes() []door.Route {
 	return []door.Route{
 		{Pattern: "GET " + Root + "/lanes", Needs: door.Read, Long: true, Queues: true,
-			Handle: a.spanned(LaneParams, readLanes)},
-		{Pattern: "GET " + Root + "/moments", Needs: door.Read, Handle: a.moments},
+			Handle: a.spanned(LaneParams, readLanes), Doc: door.Doc{ID: "getLanes", Query: LaneParams,
+				Answer: lanesJSON{}, Summary: "The claims of a window by worker, in columns, as a picture needs them."}},
+		{Pattern: "GET " + Root + "/moments", Needs: door.Read, Handle: a.moments, Doc: door.Doc{ID: "listMoments",
+			Query: MomentParams, Answer: momentsJSON{}, Summary: "Where in the ledger something went wrong."}},
 		{Pattern: "GET " + Root + "/series", Needs: door.Read, Long: true, Queues: true,
-			Handle: a.spanned(SeriesParams, readSeries, "metric")},
-		{Pattern: "GET " + Root + "/depth", Needs: door.Read, Long: true, Queues: true, Handle: a.depth},
+			Handle: a.spanned(SeriesParams, readSeries, "metric"), Doc: door.Doc{ID: "getSeries", Query: SeriesParams,
+				Answer: seriesJSON{}, Summary: "What a queue did within a window, step by step."}},
+		{Pattern: "GET " + Root + "/depth", Needs: door.Read, Long: true, Queues: true, Handle: a.depth,
+			Doc: door.Doc{ID: "getDepth", Query: DepthParams, Answer: depthJSON{},
+				Summary: "How many jobs had not ended at some moments of a window."}},
 		{Pattern: "GET " + Root + "/failures", Needs: door.Read, Queues: true,
-			Handle: a.spanned(FailureParams, readFailures)},
-		{Pattern: "GET " + Root + "/diff", Needs: door.Read, Handle: a.spanned(DiffParams, readDiff)},
-		{Pattern: "GET " + Root + "/integrity", Needs: door.Read, Handle: a.integrity},
-		{Pattern: "POST " + Root + "/integrity/checks", Needs: door.Read | door.Operate, Handle: a.checkAll},
+			Handle: a.spanned(FailureParams, readFailures), Doc: door.Doc{ID: "listFailures", Query: FailureParams,
+				Answer: failuresJSON{}, Summary: "What failed within a window, by sort."}},
+		{Pattern: "GET " + Root + "/diff", Needs: door.Read, Handle: a.spanned(DiffParams, readDiff),
+			Doc: door.Doc{ID: "getDiff", Query: DiffParams, Answer: layout.DiffJSON{},
+				Summary: "What changed between two moments, as the command diff prints it."}},
+		{Pattern: "GET " + Root + "/integrity", Needs: door.Read, Handle: a.integrity,
+			Doc: door.Doc{ID: "getIntegrity", Answer: integrityJSON{}, Summary: "What was verified, and when."}},
+		{Pattern: "POST " + Root + "/integrity/checks", Needs: door.Read | door.Operate, Handle: a.checkAll,
+			Doc: door.Doc{ID: "startIntegrityCheck", Answer: integrityJSON{},
+				Summary: "Has the whole ledger verified; the answer is what was verified before that.",
+				Says:    map[int]string{200: "What was verified before, and when."}}},
 		{Pattern: "GET " + Root + "/incident", Needs: door.Read, Long: true,
-			Types: []string{"application/zip"}, Handle: a.incident},
+			Types: []string{"application/zip"}, Handle: a.incident, Doc: door.Doc{ID: "getIncident",
+				Query: IncidentParams, Summary: "The folder that the command incident writes, as a zip file."}},
 		{Pattern: "GET /events/{pos}", Needs: door.Read, Page: true, Handle: a.eventAt},
 	}
 }
@@ -107,6 +120,11 @@ func readSeries(r *http.Request, tx *ledger.Tx, s query.Lanes) (any, error) {
 		}
 	}
 	return chosen, err
+}
+
+// seriesJSON has the metrics of a series that were asked for.
+type seriesJSON struct {
+	query.Course `openapi:"optional=*;required=from,step"`
 }
 
 // maxStep is the longest step of series.
@@ -182,15 +200,21 @@ func readDiff(r *http.Request, tx *ledger.Tx, s query.Lanes) (any, error) {
 type failureJSON struct {
 	Queue    string         `json:"queue"`
 	Code     string         `json:"error_code"`
-	Detail   string         `json:"detail"`
-	Example  string         `json:"example"`
+	Detail   string         `json:"detail"`  // what the details of all have in common
+	Example  string         `json:"example"` // the detail of one
 	Attempts int64          `json:"attempts"`
 	Jobs     int            `json:"jobs"`
 	First    string         `json:"first"`
 	Last     string         `json:"last"`
 	LastPos  int64          `json:"last_pos"`
-	Workers  map[string]int `json:"workers"`
-	Versions map[string]int `json:"versions"`
+	Workers  map[string]int `json:"workers"`  // attempts by worker
+	Versions map[string]int `json:"versions"` // attempts by the version of the worker
+}
+
+// failuresJSON are the largest groups of failures.
+type failuresJSON struct {
+	Items []failureJSON `json:"items"`
+	More  int           `json:"more"` // so many smaller groups are left out; there are at most 1000
 }
 
 // maxGroups is how many groups of failures there are at most, the largest ones.
@@ -198,10 +222,10 @@ const maxGroups = 1000
 
 func readFailures(r *http.Request, tx *ledger.Tx, s query.Lanes) (any, error) {
 	found, err := query.Failures{Span: s.Span, By: query.ByDetail, Limit: maxGroups}.Read(r.Context(), tx)
-	items := []failureJSON{}
+	out := failuresJSON{Items: []failureJSON{}, More: found.More}
 	for _, g := range found.List {
-		items = append(items, failureJSON{g.Queue, g.Code, g.Detail, g.Example, g.Attempts, len(g.Jobs),
+		out.Items = append(out.Items, failureJSON{g.Queue, g.Code, g.Detail, g.Example, g.Attempts, len(g.Jobs),
 			event.FormatTime(g.First), event.FormatTime(g.Last), g.LastPos, g.Workers, g.Versions})
 	}
-	return map[string]any{"items": items, "more": found.More}, err
+	return out, err
 }

@@ -35,13 +35,13 @@ import (
 	"jobledger/projection/status"
 )
 
-// Resource is an answer of the API that pages and programs ask for by the same parameters.
+// Resource is an answer of the API that pages and programs ask for by the same parameters, those of its Doc.
 type Resource struct {
-	Path   string // below Root
-	Params []string
-	many   []string // of Params: those that may be repeated
-	form   form
-	read   func(*API, *question) error
+	Path string   // below Root
+	many []string // of the parameters: those that may be repeated
+	form form
+	read func(*API, *question) error
+	Doc  door.Doc
 }
 
 // form is how a resource is answered.
@@ -57,23 +57,45 @@ const (
 
 // Resources are all of them.
 var Resources = []Resource{
-	{"/status", []string{"at"}, nil, list, (*API).readStatus},
-	{"/queues", []string{"at", "paused"}, nil, list, (*API).readQueues},
-	{"/workers", []string{"at", "all"}, nil, list, (*API).readWorkers},
-	{"/jobs", []string{"at", "queue", "state", "tag", "key", "group", "from", "to", "by", "error",
-		"exit", "host", "find", "limit"}, []string{"queue", "state", "tag"}, jobs, (*API).readJobs},
-	{"/jobs/{job}", []string{"at"}, nil, one, (*API).readJob},
-	{historyPath, []string{"at"}, nil, list, (*API).readHistory},
-	{"/jobs/{job}/why", []string{"at"}, nil, one, (*API).readWhy},
-	{"/jobs/{job}/owner", []string{"at"}, nil, one, (*API).readOwner},
-	{"/attempts", []string{"at", "from", "to", "job", "queue", "worker", "outcome", "code", "overlap", "after",
-		"limit"},
-		[]string{"outcome"}, claims, (*API).readAttempts},
-	{"/jobs/{job}/attempts", []string{"at", "outcome", "code", "overlap", "after", "limit"},
-		[]string{"outcome"}, claims, (*API).readAttempts},
-	{"/events", []string{"at", "job", "kind", "worker", "queue", "actor", "from", "to", "after",
-		"last", "limit"}, []string{"kind"}, events, (*API).readEvents},
+	{"/status", nil, list, (*API).readStatus, door.Doc{ID: "getStatus", Query: []string{"at"},
+		Answer: layout.StatusThenJSON{}, Gives: []string{"Jobledger-Left"},
+		Summary: "How the jobs of each queue are, as the command status prints it."}},
+	{"/queues", nil, list, (*API).readQueues, door.Doc{ID: "listQueues", Query: []string{"at", "paused"},
+		Answer: layout.QueueThenJSON{}, Summary: "The queues, as the command queues prints them."}},
+	{"/workers", nil, list, (*API).readWorkers, door.Doc{ID: "listWorkers", Query: []string{"at", "all"},
+		Answer: layout.WorkerJSON{}, Summary: "The worker processes, as the command workers prints them."}},
+	{"/jobs", []string{"queue", "state", "tag"}, jobs, (*API).readJobs, door.Doc{ID: "listJobs",
+		Query: []string{"at", "queue", "state", "tag", "key", "group", "from", "to", "by", "error", "exit", "host",
+			"find", "limit"}, Answer: layout.ListedJobJSON{}, Gives: []string{"Jobledger-Left"},
+		Summary: "Jobs, the newest first, as the command list prints them."}},
+	{"/jobs/{job}", nil, one, (*API).readJob, door.Doc{ID: "getJob", Query: []string{"at"},
+		Answer: layout.WholeJobJSON{}, Summary: "A job with its payload and result, as the command show prints " +
+			"it."}},
+	{historyPath, nil, list, (*API).readHistory, door.Doc{ID: "listJobEvents", Query: []string{"at"},
+		Answer: event.Event{}, Summary: "What happened to a job, as the command history prints it."}},
+	{"/jobs/{job}/why", nil, one, (*API).readWhy, door.Doc{ID: "explainJob", Query: []string{"at"},
+		Answer: layout.WhyThenJSON{}, Summary: "Why a job is in its state, as the command why prints it."}},
+	{"/jobs/{job}/owner", nil, one, (*API).readOwner, door.Doc{ID: "getJobOwner", Query: []string{"at"},
+		Answer:  layout.OwnerJSON{},
+		Summary: "Who held a job at a moment, as the command owner prints it; worker is null if none did."}},
+	{"/attempts", []string{"outcome"}, claims, (*API).readAttempts, door.Doc{ID: "listAttempts",
+		Query: []string{"at", "from", "to", "job", "queue", "worker", "outcome", "code", "overlap", "after",
+			"limit"},
+		About: FromArchive, Answer: layout.AttemptJSON{},
+		Summary: "Claims, the oldest first, as the command attempts prints them."}},
+	{"/jobs/{job}/attempts", []string{"outcome"}, claims, (*API).readAttempts, door.Doc{ID: "listJobAttempts",
+		Query: []string{"at", "outcome", "code", "overlap", "after", "limit"}, About: FromArchive,
+		Answer:  layout.AttemptJSON{},
+		Summary: "The claims of a job, the oldest first, as the command attempts prints them."}},
+	{"/events", []string{"kind"}, events, (*API).readEvents, door.Doc{ID: "listEvents",
+		Query:  []string{"at", "job", "kind", "worker", "queue", "actor", "from", "to", "after", "last", "limit"},
+		Answer: event.Event{}, Summary: "Events, the oldest first, as the command events prints them."}},
 }
+
+// FromArchive says where the answer to a question comes from that the ledger cannot answer.
+const FromArchive = "What has left the ledger is read from the archive, if the server knows it; 503 " +
+	"while that " +
+	"is not done."
 
 const historyPath = "/jobs/{job}/events"
 
@@ -84,7 +106,8 @@ func ResourceAt(path string) Resource {
 
 func (a *API) resourceRoutes() (routes []door.Route) {
 	for _, res := range Resources {
-		routes = append(routes, door.Route{Pattern: "GET " + Root + res.Path, Needs: door.Read,
+		res.Doc.List = res.form != one
+		routes = append(routes, door.Route{Pattern: "GET " + Root + res.Path, Needs: door.Read, Doc: res.Doc,
 			Queues: res.ofQueues(), StreamsIf: res.streamsIf(),
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return a.answer(w, r, res) }})
 	}
@@ -110,7 +133,7 @@ type question struct {
 
 // Check returns an error unless params are those of res. limit is that of a page; 0: there are none.
 func (res Resource) Check(params url.Values) (limit int, err error) {
-	if err := checkGiven(params, res.Params, res.many...); err != nil {
+	if err := checkGiven(params, res.Doc.Query, res.many...); err != nil {
 		return 0, err
 	}
 	if err := checkQueue(params); err != nil {
@@ -239,10 +262,11 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, res Resource) error
 	h.Set("Jobledger-Pos", strconv.FormatInt(pos, 10))
 	h.Set("Cache-Control", "private, no-cache") // it may be kept, and is asked for again by its tag
 	setAbsent(h, q.absent)
-	next := ""
+	page := Page{Searched: searchedOf(r.Context(), q.ended), Left: leftOf(q.absent)}
 	if q.next != nil {
-		next = a.Door.Prefix.At(r.URL.Path + "?" + q.next.Encode())
+		next := a.Door.Prefix.At(r.URL.Path + "?" + q.next.Encode())
 		h.Set("Link", "<"+next+`>; rel="next"`)
+		page.Next = &next
 	}
 	switch {
 	case res.form == one:
@@ -255,7 +279,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, res Resource) error
 		h.Set("Content-Type", "application/x-ndjson")
 		return door.Send(w, bytes.Join(lines, nil))
 	}
-	return sendItems(w, lines, next, searchedOf(r.Context(), q.ended), absentOf(q.absent))
+	return sendItems(w, lines, page)
 }
 
 // Past reads the parameter at. Without it, a copy as of a moment is about its own one.

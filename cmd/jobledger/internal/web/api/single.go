@@ -21,6 +21,33 @@ import (
 // LedgerParams are the parameters of what the ledger is.
 var LedgerParams = []string{"at"}
 
+// ledgerJSON is what the ledger is.
+type ledgerJSON struct {
+	// 32 digits in hex, which copies of the ledger share; null before its first event
+	ID     *string `json:"id"`
+	Engine string  `json:"engine"`
+	Schema int     `json:"schema"`
+	Pos    int64   `json:"pos"`
+	// null: there is none; absent for a token of some queues
+	LastEventAt **string `json:"last_event_at,omitempty"`
+	Restores    int64    `json:"restores"`
+	Erasures    *int64   `json:"erasures,omitempty"` // absent for a token of some queues
+	// up to where; without findings for a token of some queues
+	Verified verifiedJSON `json:"verified"`
+	Now      string       `json:"now" openapi:"format=date-time"`
+	Version  string       `json:"version"`
+	Limits   limitsJSON   `json:"limits"`
+}
+
+// limitsJSON are limits of requests and answers.
+type limitsJSON struct {
+	Payload     int `json:"payload_bytes"`
+	Answer      int `json:"answer_bytes"`
+	Page        int `json:"page"`         // the most that limit may be
+	PageDefault int `json:"page_default"` // what limit is unless it is given
+	Wait        int `json:"wait_seconds"` // the longest that a request may wait for a job
+}
+
 // ledger sends what the ledger is, up to where it was verified, and what requests may ask for. A caller that
 // is for some queues does not get when the last event was, erasures and findings: these can be of other
 // queues. Nor does it get how many events there were at a moment of the past.
@@ -61,17 +88,15 @@ func (a *API) ledger(w http.ResponseWriter, r *http.Request) error {
 	if ledger.IsServerAddress(a.Door.Store.Path()) {
 		engine = "postgres"
 	}
-	verified := verifiedJSON(a.Verifier.Last())
-	out := map[string]any{"engine": engine, "schema": a.Door.Store.SchemaVersion(), "pos": pos,
-		"id": render.TextOrNull(is.ID), "last_event_at": last, "restores": is.Restores, "erasures": is.Erasures,
-		"verified": verified, "now": event.FormatTime(a.Now()),
-		"version": buildinfo.Read().Version, "limits": map[string]int{"payload_bytes": commands.MaxPayload,
-			"answer_bytes": door.MaxAnswer, "page": maxLimit, "page_default": DefaultLimit,
-			"wait_seconds": int(wire.MaxWait.Seconds())}}
-	if !all {
-		delete(out, "last_event_at")
-		delete(out, "erasures")
-		delete(verified, "findings")
+	out := ledgerJSON{ID: render.TextOrNull(is.ID), Engine: engine, Schema: a.Door.Store.SchemaVersion(),
+		Pos:      pos,
+		Restores: is.Restores, Verified: verified(a.Verifier.Last()), Now: event.FormatTime(a.Now()),
+		Version: buildinfo.Read().Version, Limits: limitsJSON{commands.MaxPayload, door.MaxAnswer, maxLimit,
+			DefaultLimit, int(wire.MaxWait.Seconds())}}
+	if all {
+		out.LastEventAt, out.Erasures = &last, &is.Erasures
+	} else {
+		out.Verified.Findings = nil
 	}
 	return sendJSON(w, tail, out)
 }

@@ -128,8 +128,10 @@ func (d *Door) HealthRoutes() []Route {
 	return []Route{
 		{Pattern: "GET /healthz", Handle: func(w http.ResponseWriter, _ *http.Request) error {
 			return plain(w, "ok\n")
-		}},
-		{Pattern: "GET /readyz", Handle: d.readyz},
+		}, Doc: Doc{ID: "getHealth", Summary: "That the process answers; needs no credential.",
+			Types: []string{"text/plain"}}},
+		{Pattern: "GET /readyz", Handle: d.readyz, Doc: Doc{ID: "getReadiness",
+			Summary: "That the ledger can be read; needs no credential.", Types: []string{"text/plain"}}},
 	}
 }
 

@@ -25,6 +25,7 @@ type Route struct {
 	Types     []string // media types of its answers; nil: JSON for the API, and any for others
 	Long      bool     // its answer may take 25 s to compute, instead of 5 s: five times as long as another
 	Handle    func(w http.ResponseWriter, r *http.Request) error
+	Doc       Doc
 }
 
 // policy is the Content-Security-Policy of every answer: nothing but this server's own files, no script in a

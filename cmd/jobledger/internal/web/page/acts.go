@@ -140,7 +140,7 @@ func setOf(given url.Values) (filter []param, jobs []act.Chosen, err error) {
 	case len(jobs) > 0:
 		return nil, nil, bad("some jobs are ticked, but the act is to be on all that match: choose one of both")
 	}
-	for _, name := range api.ResourceAt("/jobs").Params {
+	for _, name := range api.ResourceAt("/jobs").Doc.Query {
 		for _, value := range given["f_"+name] {
 			if value != "" && name != "at" && name != "limit" {
 				filter = append(filter, param{name, value})

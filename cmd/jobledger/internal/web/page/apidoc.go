@@ -18,8 +18,9 @@ type document struct {
 	Info       struct{ Description string }
 	Paths      inOrder[inOrder[operation]]
 	Components struct {
-		Parameters inOrder[parameter]
-		Schemas    inOrder[schema]
+		Headers   inOrder[answer]
+		Responses inOrder[answer]
+		Schemas   inOrder[schema]
 	}
 }
 
@@ -31,7 +32,6 @@ type operation struct {
 }
 
 type parameter struct {
-	Ref                   string `json:"$ref"`
 	Name, In, Description string
 	Required              bool
 	Schema                schema
@@ -43,8 +43,9 @@ type media struct {
 }
 
 type answer struct {
+	Ref         string `json:"$ref"`
 	Description string
-	Headers     inOrder[struct{ Description string }]
+	Headers     inOrder[answer]
 	Content     inOrder[media]
 }
 
@@ -125,18 +126,25 @@ func (d *document) operation(method, path string, o operation) operationView {
 	v := operationView{ID: anchor(method + strings.TrimPrefix(path, api.Root)), Method: method, Path: path,
 		Summary: o.Summary, About: o.Description, Bodies: d.bodies(o.RequestBody.Content)}
 	for _, p := range o.Parameters {
-		if name, ok := strings.CutPrefix(p.Ref, "#/components/parameters/"); ok {
-			p, _ = d.Components.Parameters.get(name)
-		}
 		v.Params = append(v.Params, paramView{Name: p.Name, In: p.In, Type: d.field("", p.Schema).Type,
 			About: p.Description, Required: p.Required})
 	}
+	var problems []string
 	for _, r := range o.Responses {
 		shown := answerView{Status: r.Name, About: r.Value.Description}
-		if _, shown.Problem = r.Value.Content.get("application/problem+json"); !shown.Problem {
+		if name, ok := strings.CutPrefix(r.Value.Ref, "#/components/responses/"); ok {
+			if problems = append(problems, r.Name); r.Name != "default" {
+				continue // the last one is shown for all
+			}
+			p, _ := d.Components.Responses.get(name)
+			statuses := strings.Join(problems[:len(problems)-1], ", ")
+			shown.About, shown.Problem = p.Description+" Its status is "+statuses+", or another.", true
+		}
+		if !shown.Problem {
 			shown.Bodies = d.bodies(r.Value.Content)
 		}
 		for _, h := range r.Value.Headers {
+			h.Value, _ = d.Components.Headers.get(h.Name)
 			shown.Headers = append(shown.Headers, paramView{Name: h.Name, About: h.Value.Description})
 		}
 		if _, ok := r.Value.Content.get("text/event-stream"); ok {

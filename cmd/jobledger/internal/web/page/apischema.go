@@ -56,6 +56,8 @@ type schema struct {
 	Items       *schema
 	Additional  json.RawMessage `json:"additionalProperties"` // a schema, or false
 	OneOf       []schema
+	AnyOf       []schema
+	AllOf       []schema
 	Enum        []any
 	Default     any
 	Format      string
@@ -142,15 +144,21 @@ func (d *document) field(name string, s schema, within ...string) fieldView {
 	}
 	v := fieldView{Name: name, Type: s.typeText() + s.rangeText(), About: s.Description}
 	switch {
-	case len(s.OneOf) > 0:
+	case len(s.OneOf)+len(s.AnyOf) > 0:
 		v.Type = "one of these"
-		for _, one := range s.OneOf {
+		for _, one := range append(s.OneOf, s.AnyOf...) {
 			v.Fields = append(v.Fields, d.field("", one, within...))
 		}
 	case s.Items != nil:
 		item := d.field("", *s.Items, within...)
 		v.Type = "list" + s.rangeText() + ", each: " + item.Type
 		v.Fields = item.Fields
+	}
+	for _, part := range s.AllOf {
+		for _, f := range d.field("", part, within...).Fields {
+			f.Required = f.Required || slices.Contains(s.Required, f.Name)
+			v.Fields = append(v.Fields, f)
+		}
 	}
 	for _, p := range s.Properties {
 		f := d.field(p.Name, p.Value, within...)

@@ -10,6 +10,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/ledger/event"
 )
 
 // Sender sends them. It is safe for concurrent use.
@@ -34,9 +35,16 @@ const ExportPath = api.Root + "/export"
 func (a *Sender) Routes() []door.Route {
 	return []door.Route{
 		{Pattern: "GET " + ExportPath, Needs: door.Read, Streams: true,
-			Types: []string{"application/x-ndjson", "text/csv", "application/json"}, Handle: a.export},
+			Types:  []string{"application/x-ndjson", "text/csv", "application/json"},
+			Handle: a.export, Doc: door.Doc{ID: "exportHistory", Query: ExportParams, Answer: event.Line{},
+				Gives: []string{"Jobledger-Pos"}, About: api.FromArchive,
+				Summary: "What the command export writes, without a limit of its size."}},
 		{Pattern: "GET " + api.Root + "/jobs/{job}/logs/{attempt}/{stream}", Needs: door.Read | door.Bodies,
-			Streams: true, Queues: true, Types: []string{"application/octet-stream"}, Handle: a.logs},
+			Streams: true, Queues: true, Types: []string{"application/octet-stream"}, Handle: a.logs,
+			Doc: door.Doc{ID: "getJobLog", Query: LogParams, Gives: []string{"Jobledger-After"},
+				Summary: "What the command of an attempt wrote, as a file. It needs the scope bodies, and the file " +
+					"is on " +
+					"the host of the server."}},
 	}
 }
 

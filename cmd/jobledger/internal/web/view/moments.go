@@ -21,8 +21,8 @@ const (
 type Moment struct {
 	Pos   int64     `json:"pos"`
 	At    time.Time `json:"at"`
-	Kind  string    `json:"kind"`
-	Count int       `json:"count"` // of the moments that this one stands for
+	Kind  string    `json:"kind"`  // of the event, or version for a new version of a worker
+	Count int       `json:"count"` // moments that this one stands for
 }
 
 // ranks are the kinds of moments, the worst first; failed means for good.

@@ -64,8 +64,11 @@ func (s shape) claim(j projection.Job) any {
 	return a.Minimal()
 }
 
-func (s shape) claims(jobs []projection.Job) []any {
-	out := make([]any, len(jobs))
+// either is a T, or a [wire.Minimal] for a client that prefers that.
+type either[T any] any
+
+func (s shape) claims(jobs []projection.Job) []either[claimJSON] {
+	out := make([]either[claimJSON], len(jobs))
 	for i, j := range jobs {
 		out[i] = s.claim(j)
 	}
@@ -75,9 +78,9 @@ func (s shape) claims(jobs []projection.Job) []any {
 // enqueuedJSON is a job as its producer gets it.
 type enqueuedJSON struct {
 	render.JobJSON
-	Existing bool `json:"existing"`
-	Replaced bool `json:"replaced,omitempty"`
-	Left     bool `json:"left,omitempty"`
+	Existing bool `json:"existing"`           // it was there before
+	Replaced bool `json:"replaced,omitempty"` // its payload is now the one that was asked for
+	Left     bool `json:"left,omitempty"`     // it has begun, and keeps its own payload
 }
 
 // enqueued is a job as its producer gets it.
@@ -89,17 +92,18 @@ func (s shape) enqueued(e commands.Enqueued) any {
 	return enqueuedJSON{render.ToJSON(e.Job), e.Existing, e.Replaced, e.Left}
 }
 
-// answerJSON is what became of one outcome or heartbeat.
-type answerJSON struct {
-	Token   string        `json:"token"`
-	Job     any           `json:"job"` // null where it is not known
-	Problem *wire.Problem `json:"problem"`
+// commandAnswer is what became of one outcome or heartbeat.
+type commandAnswer struct {
+	Token string `json:"token"`
+	// after it; null: it was refused, and the job is not known
+	Job     either[ownedJSON] `json:"job" openapi:"null"`
+	Problem *wire.Problem     `json:"problem"` // null: it is recorded
 }
 
 // ownedJSON is a job as the owner of its claim gets it after a command.
 type ownedJSON struct {
 	render.JobJSON
-	EndBy *string `json:"end_by"`
+	EndBy *string `json:"end_by"` // when the maximum runtime in force ends it
 }
 
 // owned is a job as the owner of its claim gets it after a command.
@@ -111,8 +115,8 @@ func (s shape) owned(j projection.Job) any {
 }
 
 // items is a list.
-type items struct {
-	Items []any `json:"items"`
+type items[T any] struct {
+	Items []T `json:"items"`
 }
 
 // problemOf is the answer to one command of several.

@@ -109,11 +109,11 @@ var ErrWithdrawn = errors.New("work: the request was withdrawn")
 // errNone means that nothing was claimed.
 var errNone = errors.New("work: nothing was claimed")
 
-// turnJSON is the answer to a turn.
-type turnJSON struct {
-	Claims     []any        `json:"claims"`
-	Outcomes   []answerJSON `json:"outcomes"`
-	Heartbeats []answerJSON `json:"heartbeats"`
+// turnAnswer is the answer to a turn.
+type turnAnswer struct {
+	Claims     []either[claimJSON] `json:"claims"`
+	Outcomes   []commandAnswer     `json:"outcomes"`
+	Heartbeats []commandAnswer     `json:"heartbeats"`
 }
 
 func waitOf(seconds float64) (time.Duration, error) {
@@ -126,9 +126,9 @@ func waitOf(seconds float64) (time.Duration, error) {
 
 // ops are the commands of a turn.
 type ops struct {
-	write    []commands.Op // those that are carried out
-	outcomes []answerJSON  // the answers so far: the problems of those that are not
-	beats    []answerJSON
+	write    []commands.Op   // those that are carried out
+	outcomes []commandAnswer // the answers so far: the problems of those that are not
+	beats    []commandAnswer
 	index    []int // of write: the answer's, from 0 the outcomes, and below that ^n the heartbeats
 }
 
@@ -172,7 +172,7 @@ func (m *Room) opsOf(ctx context.Context, c Caller, asked wire.Claims) (o ops, e
 		if err != nil {
 			return o, err
 		}
-		o.outcomes = append(o.outcomes, answerJSON{Token: one.Token, Problem: problemOf(visible(one.Job))})
+		o.outcomes = append(o.outcomes, commandAnswer{Token: one.Token, Problem: problemOf(visible(one.Job))})
 		if o.outcomes[i].Problem == nil {
 			add(one.Job, one.Token, command, i)
 		}
@@ -192,7 +192,7 @@ func (m *Room) opsOf(ctx context.Context, c Caller, asked wire.Claims) (o ops, e
 		if err != nil {
 			return o, err
 		}
-		o.beats = append(o.beats, answerJSON{Token: one.Token, Problem: problemOf(visible(one.Job))})
+		o.beats = append(o.beats, commandAnswer{Token: one.Token, Problem: problemOf(visible(one.Job))})
 		if o.beats[i].Problem == nil {
 			add(one.Job, one.Token, command, ^i)
 		}
@@ -228,7 +228,7 @@ func (m *Room) carryOut(w http.ResponseWriter, r *http.Request, c Caller, o *ops
 	}
 	as := shapeOf(w, r)
 	for i, result := range results {
-		a := (*answerJSON)(nil)
+		a := (*commandAnswer)(nil)
 		if at := o.index[i]; at >= 0 {
 			a = &o.outcomes[at]
 			m.known.forget(a.Token)
@@ -254,8 +254,8 @@ func (m *Room) answerTurn(w http.ResponseWriter, r *http.Request, o ops, jobs []
 	if len(jobs)+len(o.outcomes)+len(o.beats) == 0 {
 		return m.empty(w, r)
 	}
-	return m.send(w, r, http.StatusOK, turnJSON{Claims: shapeOf(w, r).claims(jobs),
-		Outcomes: append([]answerJSON{}, o.outcomes...), Heartbeats: append([]answerJSON{}, o.beats...)})
+	return m.send(w, r, http.StatusOK, turnAnswer{Claims: shapeOf(w, r).claims(jobs),
+		Outcomes: append([]commandAnswer{}, o.outcomes...), Heartbeats: append([]commandAnswer{}, o.beats...)})
 }
 
 // waitFor claims, and waits for a job to be ready. It returns errNone where there was none, the server
@@ -365,9 +365,12 @@ func (m *Room) release(c Caller, jobs []projection.Job) {
 	}
 }
 
+// readyParams are the parameters of ready.
+var readyParams = []string{"queue", "version", "capability", "wait"}
+
 // ready answers whether a job could be claimed now, and waits for that as long as the client wishes.
 func (m *Room) ready(w http.ResponseWriter, r *http.Request, c Caller) error {
-	params, err := query(r, "queue", "version", "capability", "wait")
+	params, err := query(r, readyParams...)
 	if err != nil {
 		return err
 	}

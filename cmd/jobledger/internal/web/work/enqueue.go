@@ -64,7 +64,7 @@ func (m *Room) enqueue(w http.ResponseWriter, r *http.Request, c Caller) error {
 		return err
 	}
 	status := http.StatusOK
-	out, as := items{Items: make([]any, len(answers))}, shapeOf(w, r)
+	out, as := items[either[enqueuedJSON]]{make([]either[enqueuedJSON], len(answers))}, shapeOf(w, r)
 	for i, a := range answers {
 		out.Items[i] = as.enqueued(a)
 		if !a.Existing {

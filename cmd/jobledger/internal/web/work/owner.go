@@ -111,8 +111,8 @@ func lastLease(j projection.Job) time.Duration {
 // beatsJSON is the answer to the heartbeats of a process.
 type beatsJSON struct {
 	LeaseUntil *string     `json:"lease_until"` // the first end of those that were extended; null: none was
-	Lost       []lostJSON  `json:"lost"`
-	Unknown    []claimName `json:"unknown"`
+	Lost       []lostJSON  `json:"lost"`        // claims on which the work must stop
+	Unknown    []claimName `json:"unknown"`     // those of the process that the request did not name
 }
 
 // lostJSON is a claim on which the work must stop.
@@ -220,7 +220,7 @@ func (m *Room) held(w http.ResponseWriter, r *http.Request, c Caller) error {
 	if err != nil {
 		return err
 	}
-	out, as := items{Items: []any{}}, shapeOf(w, r)
+	out, as := items[either[claimJSON]]{Items: []either[claimJSON]{}}, shapeOf(w, r)
 	for _, j := range jobs {
 		if c.Queue(j.Queue) {
 			out.Items = append(out.Items, as.claim(j))

@@ -81,7 +81,7 @@ func New(c Config) *Room {
 func (m *Room) Routes() []door.Route {
 	var routes []door.Route
 	add := func(pattern string, needs door.Right, most int64,
-		handle func(http.ResponseWriter, *http.Request, Caller) error) {
+		handle func(http.ResponseWriter, *http.Request, Caller) error, doc door.Doc) {
 		routes = append(routes, door.Route{Pattern: pattern, Needs: needs, MaxBody: most, Queues: true,
 			Streams: true, // it may wait, or be read slowly, and limits itself
 			Handle: func(w http.ResponseWriter, r *http.Request) error {
@@ -89,19 +89,69 @@ func (m *Room) Routes() []door.Route {
 				defer arrived(a)
 				defer a.forget()
 				return handle(a, r, door.CallerOf(r.Context()))
-			}})
+			}, Doc: doc})
 	}
-	add("POST "+wire.Root+"/jobs", door.Enqueue, MaxBody, m.enqueue)
-	add("PUT "+wire.Root+"/jobs/{job}", door.Enqueue, MaxBody, m.put)
-	add("POST "+wire.Root+"/queues/{queue}/jobs", door.Enqueue, MaxBody, m.enqueueRaw)
-	add("POST "+wire.Root+"/claims", door.Work, MaxBody, m.claims)
-	add("GET "+wire.Root+"/claims", door.Work, 0, m.held)
-	add("GET "+wire.Root+"/claims/ready", door.Work, 0, m.ready)
-	add("PUT "+wire.Root+"/jobs/{job}/claims/{token}", door.Work, MaxBody, m.outcome)
-	add("PUT "+wire.Root+"/jobs/{job}/claims/{token}/process", door.Work, MaxOne, m.takeOver)
-	add("POST "+wire.Root+"/heartbeats", door.Work, MaxBody, m.heartbeats)
-	add("PUT "+wire.Root+"/workers/{boot}", door.Work, MaxOne, m.comes)
-	add("DELETE "+wire.Root+"/workers/{boot}", door.Work, 0, m.goes)
+	prefer, conflict := []string{"Prefer"}, []int{http.StatusConflict, http.StatusUnprocessableEntity}
+	lost := []int{http.StatusConflict, http.StatusGone}
+	enqueued := map[int]string{201: "The new job.", 200: "It was there before."}
+	add("POST "+wire.Root+"/jobs", door.Enqueue, MaxBody, m.enqueue, door.Doc{ID: "enqueueJobs",
+		Summary: "Enqueues a job, or one for each line, all or none. The names are those of enqueue --jsonl.",
+		Headers: []string{"Prefer", "Idempotency-Key", "traceparent"}, Body: commands.Enqueue{},
+		Line: `{"queue": "mail", "payload": {"b": 1}}`,
+		Example: `{"queue": "mail", "payload": "hello", "key": "order-17", "tags": {"customer": "17"},
+			"delay": "10s"}`,
+		Answer: []any{enqueuedJSON{}, wire.Minimal{}, items[either[enqueuedJSON]]{}}, Refuses: conflict,
+		Says: map[int]string{201: "The new job; a list if lines were sent.",
+			200: "All were there before, with the same content."}})
+	add("PUT "+wire.Root+"/jobs/{job}", door.Enqueue, MaxBody, m.put, door.Doc{ID: "putJob",
+		Summary: "Enqueues a job with this id, once.", Headers: prefer, Body: commands.Enqueue{},
+		Example: `{"queue": "mail", "payload": "hello"}`, Answer: []any{enqueuedJSON{}, wire.Minimal{}},
+		Says: enqueued, Refuses: conflict})
+	add("POST "+wire.Root+"/queues/{queue}/jobs", door.Enqueue, MaxBody, m.enqueueRaw, door.Doc{
+		ID: "enqueuePayload", Summary: "Enqueues a job whose payload is the body, to the byte.", Headers: prefer,
+		Query: rawParams, Example: "any bytes", Answer: []any{enqueuedJSON{}, wire.Minimal{}}, Says: enqueued,
+		Refuses: conflict})
+	add("POST "+wire.Root+"/claims", door.Work, MaxBody, m.claims, door.Doc{ID: "claim", Headers: prefer,
+		Summary: "A turn of a worker, in one transaction: how claims ended, heartbeats, and new claims, one " +
+			"for each " +
+			"token. Sent again with the same tokens while they live, the answer is the same. Without outcomes and " +
+			"heartbeats it waits as long as wait says for a job to be ready.",
+		Body: wire.Claims{}, Example: `{"queues": ["mail"], "worker": "py-7", "boot": "01KDXYZAF8000000000000B00T",
+			"host": "web3", "pid": 811, "version": "v2", "capabilities": ["gpu"],
+			"tokens": ["01KDXYZAF800000000000000T1"], "lease": 60, "wait": 0}`,
+		Answer: turnAnswer{}, Refuses: []int{http.StatusConflict}, Says: map[int]string{204: "No job was ready.",
+			200: "The new claims, with payloads, and what became of the rest."}})
+	add("GET "+wire.Root+"/claims", door.Work, 0, m.held, door.Doc{ID: "listHeldClaims", Headers: prefer,
+		Summary: "The claims that a process holds, with tokens and payloads.", Query: []string{"boot"},
+		Answer: items[either[claimJSON]]{}, Says: map[int]string{200: "The claims."}})
+	add("GET "+wire.Root+"/claims/ready", door.Work, 0, m.ready, door.Doc{ID: "waitForReady",
+		Summary: "Whether a job could be claimed; waits for that.", Query: readyParams, Answer: wire.Ready{},
+		Says: map[int]string{200: "The answer."}})
+	add("PUT "+wire.Root+"/jobs/{job}/claims/{token}", door.Work, MaxBody, m.outcome, door.Doc{ID: "endClaim",
+		Summary: "Says how a claim ended, once: the same again has the same answer, another content is a conflict.",
+		Headers: prefer, Body: wire.Outcome{}, Example: `{"outcome": "succeeded", "result": "sent"}`,
+		Answer: []any{ownedJSON{}, wire.Minimal{}}, Says: map[int]string{200: "The job after it."}, Refuses: lost})
+	add("PUT "+wire.Root+"/jobs/{job}/claims/{token}/process", door.Work, MaxOne, m.takeOver, door.Doc{
+		ID: "takeOverClaim", Summary: "Another process goes on with the claim.", Headers: prefer,
+		Body: wire.TakeOver{}, Answer: []any{claimJSON{}, wire.Minimal{}}, Refuses: lost,
+		Example: `{"worker": "py-7", "boot": "01KDXYZAF8000000000000B002", "host": "web3", "pid": 812}`,
+		Says:    map[int]string{200: "The claim."}})
+	add("POST "+wire.Root+"/heartbeats", door.Work, MaxBody, m.heartbeats, door.Doc{ID: "heartbeat",
+		Summary: "Extends the leases of a process, in one transaction. lost are claims on which the work must " +
+			"stop, " +
+			"unknown those of the process that the request did not name.",
+		Body: wire.Heartbeats{}, Example: `{"boot": "01KDXYZAF8000000000000B00T", "lease": 60, "claims": [
+			{"job": "01KDXYZAF8000000000000000J", "token": "01KDXYZAF800000000000000T1", "progress": 0.4,
+			"note": "page 4 of 10"}]}`,
+		Answer: beatsJSON{}, Says: map[int]string{200: "What became of them."}})
+	add("PUT "+wire.Root+"/workers/{boot}", door.Work, MaxOne, m.comes, door.Doc{ID: "startWorker",
+		Summary: "A worker process has started, or with again is still there; every 15 s is enough.",
+		Body:    wire.Worker{}, Example: `{"worker": "py-7", "host": "web3", "pid": 811, "version": "v2",
+			"queues": ["mail"], "capabilities": ["gpu"]}`,
+		Answer: wire.Process{}, Says: map[int]string{201: "It is recorded.", 200: "It was recorded before."}})
+	add("DELETE "+wire.Root+"/workers/{boot}", door.Work, 0, m.goes, door.Doc{ID: "stopWorker",
+		Summary: "A worker process has ended in an orderly way.",
+		Says:    map[int]string{204: "It is recorded, now or before."}})
 	return routes
 }
 

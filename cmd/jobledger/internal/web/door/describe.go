@@ -1,0 +1,139 @@
+package door
+
+// Doc is what the description of the API says of a route. The document itself is made of it by a test of
+// package web.
+type Doc struct {
+	ID      string         // the name of the operation, a verb and a noun, for ever; "": it is not described
+	Summary string         // a sentence or some
+	About   string         // more of them; "": there are none
+	Query   []string       // its parameters, which are in [Params]; those of the path are found there, too
+	Headers []string       // of the request, likewise
+	Body    any            // of the request: a value of its type; nil: it has none, or Example is any bytes
+	Line    string         // the body may also be lines of JSON, each such a value: an example of one
+	Maybe   bool           // the body may be left out
+	Example string         // of the body
+	Answer  any            // a value of its type; a []any: it is one of these; nil: it is of the media types
+	List    bool           // the answer is a [Page] of such values, or lines of JSON
+	Types   []string       // media types of the answer; nil: those of the route
+	Says    map[int]string // the answer, by its status; nil: 200, which says the Summary
+	Gives   []string       // headers of the answer, besides those that all of its kind have
+	Refuses []int          // statuses of its problems, besides those that all of its kind have
+}
+
+// Param is a parameter of a path or a query, or a header.
+type Param struct {
+	About  string
+	Schema string // as JSON; "": a string
+	Needed bool
+}
+
+// Schemas of parameters.
+const (
+	aWhole   = `{"type": "integer"}`
+	aPage    = `{"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}`
+	aBoolean = `{"type": "boolean"}`
+	aTexts   = `{"type": "array", "items": {"type": "string"}}`
+	aULID    = `{"type": "string", "pattern": "^[0-7][0-9A-HJKMNP-TV-Z]{25}$"}`
+)
+
+// Params are the parameters and headers of all routes. A name after that of an operation and a dot is that of
+// the operation which means something else by it than others.
+var Params = map[string]Param{
+	"at":     {About: "The moment: a time or pos:N, as --as-of takes it."},
+	"from":   {About: "From this time or pos:N on."},
+	"to":     {About: "Up to this time or pos:N."},
+	"queue":  {About: "Of this queue only."},
+	"worker": {About: "Of this worker only: its name, or the boot of a process."},
+	"job":    {About: "Only of this job."},
+	"actor":  {About: "Only what this actor did."},
+	"limit":  {About: "How many on a page.", Schema: aPage},
+	"px": {About: "The width of the picture: what is shorter than one of so many columns is joined.",
+		Schema: `{"type": "integer", "minimum": 1, "maximum": 8192}`},
+	"kind": {About: "Only of this kind, or with - before it all but this kind; may be repeated.",
+		Schema: aTexts},
+	"after":  {About: "Only after this position."},
+	"bodies": {About: "With payloads, results and salts, which needs the scope bodies.", Schema: aBoolean},
+
+	"{job}":     {About: "The id of the job, or its beginning."},
+	"{queue}":   {About: "The name of the queue."},
+	"{pos}":     {About: "The position.", Schema: `{"type": "integer", "format": "int64", "minimum": 1}`},
+	"{attempt}": {About: "The number of the attempt.", Schema: `{"type": "integer", "minimum": 1}`},
+	"{stream}": {About: "Standard output or standard error.",
+		Schema: `{"type": "string", "enum": ["out", "err"]}`},
+	"{token}": {About: "The lease token of the claim."},
+	"{boot}":  {About: "The boot of the process: a ULID of its own, in capitals.", Schema: aULID},
+
+	"putJob.{job}":        {About: "A ULID in capitals, which the client makes.", Schema: aULID},
+	"endClaim.{job}":      {About: "The id of the job, whole."},
+	"takeOverClaim.{job}": {About: "The id of the job, whole."},
+
+	"If-Match":        {About: "The seq of the job as it was seen; 412 if the job has moved on."},
+	"Idempotency-Key": {About: "The key of the job, if the body has none."},
+	"traceparent":     {About: "The trace of the job, kept as its tag traceparent."},
+	"Prefer": {About: "With return=minimal (RFC 7240), jobs in the answer are without what is null, 0, " +
+		"false or " +
+		"empty, without job, which has the id again, and a claim is without the results of earlier runs. The " +
+		"answer " +
+		"says so in Preference-Applied."},
+
+	"listQueues.paused":   {About: "Only queues that are paused.", Schema: aBoolean},
+	"listWorkers.all":     {About: "Also workers that have stopped.", Schema: aBoolean},
+	"listHeldClaims.boot": {About: "The boot of the process.", Needed: true},
+
+	"listJobs.queue": {About: "Only of this queue; may be repeated.", Schema: aTexts},
+	"listJobs.state": {About: "Only in this state; may be repeated.", Schema: aTexts},
+	"listJobs.tag":   {About: "Only with this tag, as K=V; may be repeated.", Schema: aTexts},
+	"listJobs.key":   {About: "Only with this key."},
+	"listJobs.group": {About: "Only of this group."},
+	"listJobs.from":  {About: "Only at or after this moment."},
+	"listJobs.to":    {About: "Only at or before this moment."},
+	"listJobs.by": {About: "What from and to are about.",
+		Schema: `{"type": "string", "enum": ["enqueued", "finished"], "default": "enqueued"}`},
+	"listJobs.error": {About: "Only if the last failure has this code."},
+	"listJobs.exit": {About: "Only if the command of the last failure exited with this number.",
+		Schema: aWhole},
+	"listJobs.host": {About: "Only if the owner, or the last one, ran on this host."},
+	"listJobs.find": {About: "Only what all of these terms select, as --find of the command list takes them."},
+
+	"listEvents.from": {About: "Only at or after this moment."},
+	"listEvents.to":   {About: "Only at or before this moment."},
+	"listEvents.last": {About: "The last so many.",
+		Schema: `{"type": "integer", "minimum": 1, "maximum": 1000}`},
+
+	"listAttempts.from": {About: "Only those live at or after this moment."},
+	"listAttempts.to":   {About: "Only those live at or before this moment."},
+	"outcome": {About: "Only those that ended so: succeeded, failed, released, reclaimed, cancelled, or " +
+		"open; may be " +
+		"repeated.", Schema: aTexts},
+	"code":    {About: "Only those that ended with this error code, or for this reason."},
+	"overlap": {About: "Only those that ran at the same time as another of the same job.", Schema: aBoolean},
+
+	"listAttempts.after":    {About: "Those after this claim, as next has it.", Schema: aWhole},
+	"listJobAttempts.after": {About: "Those after this claim, as next has it.", Schema: aWhole},
+
+	"getJobLog.after":    {About: "Without the first so many bytes.", Schema: aWhole},
+	"getJobLog.follow":   {About: "Go on until the attempt ends.", Schema: aBoolean},
+	"exportHistory.from": {About: "At or after this moment."},
+	"exportHistory.to":   {About: "At or before this moment."},
+	"exportHistory.format": {About: "What it is written as.",
+		Schema: `{"type": "string", "enum": ["jsonl", "csv", "trace", "otlp"], "default": "jsonl"}`},
+	"getIncident.window_only": {About: "Only what happened within the window.", Schema: aBoolean},
+
+	"getDepth.px": {About: "How many moments.", Schema: aPage},
+	"getDiff.limit": {About: "How many jobs of each cell are named.",
+		Schema: `{"type": "integer", "minimum": 0, "maximum": 1000, "default": 5}`},
+	"getLanes.group": {About: "What the rows are grouped by: the host of the worker, the queue of the jobs, " +
+		"or nothing.",
+		Schema: `{"type": "string", "enum": ["host", "queue", "none"], "default": "host"}`},
+	"getSeries.metric": {About: "Only this one; may be repeated.",
+		Schema: `{"type": "array", "items": {"type": ` +
+			`"string", "enum": ["queued", "ready", "later", "held", "succeeded", "failed", "lost", "ended", ` +
+			`"run_p50", "run_p99", "claimed", "wait_p50", "wait_p90", "wait_p99"]}}`},
+	"getSeries.step": {About: "How long a step is, as 30s or 5m; by default there are 120 steps."},
+
+	"waitForReady.queue":      {About: "A queue; may be repeated.", Schema: aTexts, Needed: true},
+	"waitForReady.version":    {About: "The version of the worker."},
+	"waitForReady.capability": {About: "A label that the worker has; may be repeated.", Schema: aTexts},
+	"waitForReady.wait": {About: "How many seconds to wait.",
+		Schema: `{"type": "number", "minimum": 0, "maximum": 60}`},
+}
