@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -268,5 +269,32 @@ func TestPostgresFrozenWriterIsEnded(t *testing.T) {
 			write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "later") })
 			wantActors(t, other, append(want, "later")...)
 		})
+	}
+}
+
+// TestPostgresConflictIsExplainedInTheLog: where a row is not as a transaction expected, the server's log
+// says so.
+func TestPostgresConflictIsExplainedInTheLog(t *testing.T) {
+	t.Parallel()
+	server := ledgertest.PostgresServer(t)
+	s := openAt(t, server.URL())
+	write(t, s, func(tx *ledger.Tx) error {
+		return errors.Join(tx.Insert(insertSeen, "a", int64(1)), tx.Insert(insertSeen, "b", int64(1)))
+	})
+	for _, rows := range [][]string{{"a"}, {"a", "b"}} {
+		err := s.Write(t.Context(), func(tx *ledger.Tx) (err error) {
+			for _, boot := range rows {
+				err = errors.Join(err, tx.Put(swapSeen, boot, int64(7), int64(8)))
+			}
+			return err
+		})
+		if !errors.Is(err, ledger.ErrConflict) {
+			t.Errorf("got %v, want ErrConflict", err)
+		}
+	}
+	log := server.Log()
+	const why = "ERROR:  jobledger: rolled back, since a row of presence has changed meanwhile"
+	if n := strings.Count(log, why); n != 2 || strings.Contains(log, "division") {
+		t.Errorf("it says so %d times, want 2:\n%s", n, log)
 	}
 }

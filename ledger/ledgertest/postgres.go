@@ -140,6 +140,9 @@ func PostgresServer(t testing.TB) *Server {
 // URL returns the URL of an empty database of the server. It stays the same when the server is restarted.
 func (s *Server) URL() string { return s.cluster.url() }
 
+// Log returns the end of what the server has logged.
+func (s *Server) Log() string { return s.cluster.log() }
+
 // Stop ends the server as an administrator would: open transactions are rolled back, connections get an
 // error.
 func (s *Server) Stop() {

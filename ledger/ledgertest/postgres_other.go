@@ -23,6 +23,7 @@ func newCluster() (*cluster, error) {
 }
 
 func (*cluster) url() string                   { return "" }
+func (*cluster) log() string                   { return "" }
 func (*cluster) newStandby() (*cluster, error) { return nil, nil }
 func (*cluster) start() error                  { return nil }
 func (*cluster) stop() error                   { return nil }

@@ -218,7 +218,7 @@ func (c *cluster) log() string {
 	if err != nil {
 		return err.Error()
 	}
-	return string(text[max(0, len(text)-2000):])
+	return string(text[max(0, len(text)-8000):])
 }
 
 // end waits until the server and its folder are gone.
