@@ -2,6 +2,7 @@ package event_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -161,5 +162,33 @@ func TestRulesOfFields(t *testing.T) {
 		if got := event.MissingField(body); got != want {
 			t.Errorf("%s: %q is missing, want %q", body.Kind(), got, want)
 		}
+	}
+}
+
+// A tag is a literal, so the bounds in tags repeat those that commands go by.
+func TestBoundsOfFieldsAreThoseOfCommands(t *testing.T) {
+	numbers := map[reflect.Type]int64{reflect.TypeFor[event.QueueLimited](): event.MaxRunning}
+	times := map[reflect.Type]time.Duration{reflect.TypeFor[event.QueueLimited](): event.MaxRatePer,
+		reflect.TypeFor[event.ArchivePolicy](): event.MaxArchiveAge}
+	checked := 0
+	for body, longest := range times {
+		for i := range body.NumField() {
+			field := body.Field(i)
+			_, most, ok := strings.Cut(field.Tag.Get("event"), "max=")
+			if !ok {
+				continue
+			}
+			checked++
+			want := fmt.Sprint(numbers[body])
+			if field.Type == reflect.TypeFor[time.Duration]() {
+				want = fmt.Sprintf("%.0fh", longest.Hours())
+			}
+			if most != want {
+				t.Errorf("%s.%s: max=%s, want %s", body.Name(), field.Name, most, want)
+			}
+		}
+	}
+	if checked != 11 {
+		t.Errorf("%d fields with a bound, want 11", checked)
 	}
 }
