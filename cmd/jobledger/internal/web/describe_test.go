@@ -702,7 +702,9 @@ func (d *describer) text(t reflect.Type, f reflect.StructField) string {
 
 // read reads what the source of a package says of its fields.
 func (d *describer) read(pkg string) {
-	files, err := filepath.Glob(filepath.Join("../../../..", strings.TrimPrefix(pkg, "jobledger/"), "*.go"))
+	const here = "cmd/jobledger/internal/web"
+	module := strings.TrimSuffix(reflect.TypeFor[newJob]().PkgPath(), here)
+	files, err := filepath.Glob(filepath.Join("../../../..", strings.TrimPrefix(pkg, module), "*.go"))
 	if err != nil || len(files) == 0 {
 		d.t.Fatalf("no source of %s: %v", pkg, err)
 	}
