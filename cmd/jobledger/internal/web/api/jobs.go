@@ -1,0 +1,247 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"jobledger/cmd/jobledger/internal/fault"
+	"jobledger/cmd/jobledger/internal/jobfilter"
+	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/layout"
+	"jobledger/cmd/jobledger/internal/paging"
+	"jobledger/cmd/jobledger/internal/state"
+	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/commands"
+	"jobledger/commands/archive"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection"
+	"jobledger/projection/query"
+)
+
+// IsJobID reports whether text may be the id of a job, or its beginning.
+func IsJobID(text string) bool {
+	return text != "" && len(text) <= ulid.EncodedSize &&
+		strings.Trim(strings.ToUpper(text), ulid.Encoding) == ""
+}
+
+// checkJob returns an error unless text may be the id of a job.
+func checkJob(text string) error {
+	if !IsJobID(text) {
+		return door.BadInput("job", fmt.Sprintf("%.40q is not the id of a job", text))
+	}
+	return nil
+}
+
+// numberOf returns the number of the job that text is the id of, or the beginning of it.
+func numberOf(ctx context.Context, tx *ledger.Tx, text string) (int64, error) {
+	if err := checkJob(text); err != nil {
+		return 0, err
+	}
+	return jobref.Ref{ID: text}.Number(ctx, tx)
+}
+
+// SearchTime is for how long a list of jobs by params is searched; 0: to its end.
+func (a *API) SearchTime(params url.Values) time.Duration {
+	switch {
+	case params.Get("by") == jobfilter.ByFinished: // no parameter would go on where it ended
+		return 0
+	case a.Search > 0:
+		return a.Search
+	}
+	return SearchTime
+}
+
+// JobsOf returns the question that the parameters of /jobs ask. It returns a projection.ArchivedError if the
+// answer is in the archive.
+func (a *API) JobsOf(ctx context.Context, params url.Values) (q query.Jobs, err error) {
+	now := a.now(ctx)
+	f, err := jobfilter.Jobs(params, now)
+	if err != nil {
+		return q, err
+	}
+	err = a.Store.Read(ctx, func(tx *ledger.Tx) error {
+		if q.At, err = a.asOf(ctx, tx, params); err == nil {
+			q.Filter, err = f.Resolve(ctx, tx)
+		}
+		return err
+	})
+	if err != nil {
+		return q, err
+	}
+	keys, ids := jobfilter.Named(params)
+	return q, jobref.Left(ctx, a.Store, a.Archive, q.Filter.Queues, keys, ids)
+}
+
+// Page returns at most limit jobs that q asks for, and the number of the one after them; 0: there is none.
+// The search takes at most about searchTime; ended says how far it came if that was not to the end.
+func (a *API) Page(ctx context.Context, q query.Jobs, limit int, searchTime time.Duration) (found []query.Job,
+	next int64, ended *paging.Ended, err error) {
+	reader := paging.Reader{Store: a.Store, Limit: limit + 1, SearchTime: searchTime}
+	for j, err := range reader.Jobs(ctx, q) {
+		if err != nil {
+			return nil, 0, nil, err
+		}
+		found = append(found, j)
+	}
+	if len(found) > limit {
+		return found[:limit], found[limit].N, nil, nil
+	}
+	return found, 0, reader.Ended, nil
+}
+
+// NextJobs returns the parameters of the page of jobs after that of params. It begins with the job that has
+// the number next, or if that is 0, where the search ended before its end. It is nil if there is no next
+// page, and if no parameter can name it, which is so for jobs by the time at which they finished.
+func NextJobs(params url.Values, next int64, ended *paging.Ended) url.Values {
+	switch {
+	case next == 0 && ended == nil, next != 0 && params.Get("by") == jobfilter.ByFinished:
+		return nil
+	case next == 0:
+		next = ended.Reached
+	}
+	params = Cloned(params)
+	params.Set("to", fmt.Sprintf("pos:%d", next))
+	return params
+}
+
+func (a *API) readJobs(q *question) error {
+	asked, err := a.JobsOf(q, q.params)
+	if err != nil {
+		return err
+	}
+	row := func(j query.Job) error { return q.add(layout.JobJSON(j.Then, j.Exit, asked.At != nil)) }
+	searchTime := a.SearchTime(q.params)
+	if q.limit == 0 {
+		reader := paging.Reader{Store: a.Store}
+		if searchTime > 0 {
+			reader.SearchTime = math.MaxInt64 // it looks in windows, so that no snapshot is long
+		}
+		for j, err := range reader.Jobs(q, asked) {
+			if err == nil {
+				err = row(j)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	found, next, ended, err := a.Page(q, asked, q.limit, searchTime)
+	for _, j := range found {
+		if err == nil {
+			err = row(j)
+		}
+	}
+	q.ended, q.next = ended, NextJobs(q.params, next, ended)
+	return err
+}
+
+func (a *API) readJob(q *question) error {
+	var j state.Job
+	err := a.Store.Read(q, func(tx *ledger.Tx) error {
+		at, err := a.asOf(q, tx, q.params)
+		if err != nil {
+			return err
+		}
+		now, err := jobref.Ref{ID: q.job}.Find(q, tx)
+		if err == nil {
+			j, err = state.ReadJob(q, tx, now, at)
+		}
+		return err
+	})
+	if j.Later == 0 { // it is as it is now
+		q.seq = j.Seq
+	}
+	if err == nil && j.State == 0 {
+		err = NotYet(j.ID, j.Later)
+	}
+	if err != nil {
+		return err
+	}
+	return q.add(layout.FullJobJSON(j, MaySeeBodies(q)))
+}
+
+// NotYet is the answer about a job before it was enqueued.
+func NotYet(id event.JobID, now event.State) error {
+	return fault.Exitf(fault.ExitNothing, "job %s was not enqueued yet; now it is %s", id, now)
+}
+
+func (a *API) readHistory(q *question) error {
+	var h query.Happened
+	var of query.History
+	err := a.Store.Read(q, func(tx *ledger.Tx) (err error) {
+		if of.At, err = a.asOf(q, tx, q.params); err != nil {
+			return err
+		}
+		if of.Job, err = numberOf(q, tx, q.job); err == nil {
+			h, err = of.Read(q, tx)
+		}
+		return err
+	})
+	if errors.Is(err, commands.ErrNoJob) && a.Archive != "" {
+		all, _, archiveErr := archive.History(q, a.Store, a.Archive, q.job)
+		if !errors.Is(archiveErr, commands.ErrNoJob) {
+			h, err = of.Of(all), archiveErr
+		}
+	}
+	for _, e := range h.Events {
+		if err == nil {
+			err = q.add(e)
+		}
+	}
+	return err
+}
+
+func (a *API) readWhy(q *question) error {
+	var why state.Why
+	var j projection.Job
+	var past query.Past
+	err := a.Store.Read(q, func(tx *ledger.Tx) (err error) {
+		if past, err = a.Past(q, tx, q.params); err != nil {
+			return err
+		}
+		if j, err = (jobref.Ref{ID: q.job}).Find(q, tx); err == nil {
+			why, err = state.Explain(q, tx, j, past, a.now(q))
+		}
+		return err
+	})
+	if err == nil && why.State == "" {
+		err = NotYet(j.ID, j.State)
+	}
+	if err != nil {
+		return err
+	}
+	return q.add(layout.WhyJSON(why, j.State, past))
+}
+
+// readOwner answers also that there was no owner.
+func (a *API) readOwner(q *question) error {
+	var o layout.Owner
+	err := a.Store.Read(q, func(tx *ledger.Tx) error {
+		at := "now"
+		if q.params.Has("at") {
+			at = q.params.Get("at")
+		}
+		m, err := a.Moment(q, tx, "at", at)
+		if err != nil {
+			return err
+		}
+		n, err := numberOf(q, tx, q.job)
+		if err == nil {
+			o, err = layout.ReadOwner(q, tx, n, m)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return q.add(layout.NewOwnerJSON(o))
+}
