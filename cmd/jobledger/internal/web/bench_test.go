@@ -16,7 +16,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/web/access"
-	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/meter"
 	"jobledger/commands"
 	"jobledger/commands/remote"
 	"jobledger/commands/remote/wire"
@@ -131,7 +131,7 @@ func BenchmarkOverHTTP(b *testing.B) {
 
 // processorTime returns the time of the processors that this process has used so far; 0: it is not known.
 func processorTime() time.Duration {
-	used, _ := api.ProcessorTime()
+	used, _ := meter.ProcessorTime()
 	return used
 }
 

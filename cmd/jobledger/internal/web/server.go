@@ -16,6 +16,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/hook"
+	"jobledger/cmd/jobledger/internal/web/meter"
 	"jobledger/cmd/jobledger/internal/web/page"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/cmd/jobledger/internal/web/work"
@@ -135,7 +136,6 @@ func New(c Config) *Server {
 	s.work = work.New(work.Config{Service: service, Prefix: c.Prefix, Now: c.Now, Closing: s.door.Closing(),
 		Report: c.Report,
 		Busy:   s.sweeper.busy, MostWaiting: cmp.Or(c.Waiting, work.MaxWaiting)})
-	s.api.Waiting = s.work.Waiting
 	if c.Webhooks != "" && !c.ReadOnly {
 		s.webhooks = &hook.Dispatcher{Service: service, Path: c.Webhooks, Host: c.Host,
 			Busy: s.sweeper.busy, Report: c.Report}
@@ -144,6 +144,7 @@ func New(c Config) *Server {
 	pages.Acts = &act.Acts{API: s.api, Service: service}
 	s.door.Add(pages.Acts.Routes()...)
 	s.door.Add(s.work.Routes()...)
+	s.door.Add((&meter.Meter{API: s.api, Waiting: s.work.Waiting}).Routes()...)
 	s.door.Add(s.alsoArchived(readers(pages))...)
 	return s
 }

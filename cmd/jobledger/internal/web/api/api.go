@@ -24,12 +24,9 @@ import (
 // API answers programs. It is safe for concurrent use.
 type API struct {
 	Config
-	metrics     cache
 	streams     door.Shares
-	totals      view.Totals
 	books       view.Kept[view.Books]
 	examined    view.Kept[[]doctor.Finding]
-	Waiting     func() int    // how many claims wait; nil: none
 	StreamWrite time.Duration // how long the client of a stream may read nothing
 
 	// SendLines sends lines of JSON as write makes them, which have everything up to pos. Package send sets it.
@@ -58,13 +55,9 @@ func New(c Config) *API {
 	return &API{Config: c, StreamWrite: defaultStreamWrite, streams: door.Shares{Most: maxStreamsGrant}}
 }
 
-// Routes are those of the API and of the metrics.
+// Routes are those of the API.
 func (a *API) Routes() []door.Route {
 	return append([]door.Route{
-		{Pattern: "GET /metrics", Needs: door.Metrics, Handle: a.serveMetrics, Doc: door.Doc{ID: "getMetrics",
-			Summary: "Metrics in the text format of Prometheus, or in OpenMetrics for clients that ask for it by " +
-				"Accept.",
-			Types: []string{"text/plain", "application/openmetrics-text"}}},
 		{Pattern: "GET " + Root + "/openapi.json", Needs: door.Read, Queues: true,
 			Types: []string{typeObject}, Handle: a.openAPI,
 			Doc: door.Doc{ID: "getOpenAPI", Summary: "This document."}},

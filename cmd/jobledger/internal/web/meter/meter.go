@@ -1,4 +1,4 @@
-package api
+package meter
 
 import (
 	"cmp"
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/buildinfo"
+	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/ledger"
@@ -35,8 +36,24 @@ type cached struct {
 	text string
 }
 
-// serveMetrics answers in the text format of Prometheus, version 0.0.4, or in OpenMetrics 1.0.
-func (a *API) serveMetrics(w http.ResponseWriter, r *http.Request) error {
+// Meter answers with metrics. It is safe for concurrent use.
+type Meter struct {
+	*api.API
+	Waiting func() int // how many claims wait; nil: none
+	metrics cache
+	totals  view.Totals
+}
+
+// Routes are its one.
+func (a *Meter) Routes() []door.Route {
+	return []door.Route{{Pattern: "GET /metrics", Needs: door.Metrics, Handle: a.serve, Doc: door.Doc{
+		ID: "getMetrics", Types: []string{"text/plain", "application/openmetrics-text"},
+		Summary: "Metrics in the text format of Prometheus, or in OpenMetrics for clients that ask for it by " +
+			"Accept."}}}
+}
+
+// serve answers in the text format of Prometheus, version 0.0.4, or in OpenMetrics 1.0.
+func (a *Meter) serve(w http.ResponseWriter, r *http.Request) error {
 	open := wantsOpenMetrics(r)
 	text, err := a.ledgerMetrics(r.Context(), open)
 	if err != nil {
@@ -64,7 +81,7 @@ func (a *API) serveMetrics(w http.ResponseWriter, r *http.Request) error {
 }
 
 // ledgerMetrics returns the metrics of the ledger, at most metricsAge old.
-func (a *API) ledgerMetrics(ctx context.Context, open bool) (string, error) {
+func (a *Meter) ledgerMetrics(ctx context.Context, open bool) (string, error) {
 	a.metrics.mu.Lock()
 	defer a.metrics.mu.Unlock()
 	kept := &a.metrics.of[0]

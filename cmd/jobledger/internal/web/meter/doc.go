@@ -1,0 +1,3 @@
+// Package meter answers with metrics, in the text format of Prometheus or in OpenMetrics: what is counted of
+// the ledger, of this process and of its answers.
+package meter
