@@ -3,23 +3,23 @@ package ledger
 import (
 	"strings"
 
-	"jobledger/ledger/internal/sqlite"
+	"jobledger/ledger/internal/sqlite/place"
 	"jobledger/ledger/internal/sqlite/lockholders"
 )
 
 // NetworkName returns the name of the network file system that has this magic number.
 var (
-	NetworkName       = sqlite.NetworkName
-	NetworkFileSystem = sqlite.NetworkFileSystem
+	NetworkName       = place.NetworkName
+	NetworkFileSystem = place.NetworkFileSystem
 )
 
 // MountsHave reports whether path is a mount point by the text of mountinfo.
 func MountsHave(mountinfo, path string) bool {
-	return sqlite.MountsHave(strings.NewReader(mountinfo), path)
+	return place.MountsHave(strings.NewReader(mountinfo), path)
 }
 
 // IsTagged reports whether a sidecar file names the ledger that it belongs to.
-func IsTagged(name string) bool { return sqlite.IsTagged(name) }
+func IsTagged(name string) bool { return place.IsTagged(name) }
 
 // ReadsLock reports whether a line of /proc/locks is parsed as a lock held by a process.
 func ReadsLock(line string) bool { return lockholders.IsLock(line) }

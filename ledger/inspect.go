@@ -9,6 +9,7 @@ import (
 	"jobledger/ledger/internal/session"
 	"jobledger/ledger/internal/sqlite"
 	"jobledger/ledger/internal/sqlite/lockholders"
+	"jobledger/ledger/internal/sqlite/place"
 )
 
 // What doctor, restore and similar tools ask an engine about a ledger, without opening it for writing.
@@ -23,9 +24,9 @@ type (
 	// LockHolder is a process that has a ledger open.
 	LockHolder = lockholders.Holder
 	// FileSystem describes the file system that holds a ledger.
-	FileSystem = sqlite.FileSystem
+	FileSystem = place.FileSystem
 	// Names say how many names a file has, as far as the system says.
-	Names = sqlite.Names
+	Names = place.Names
 	// ExclusiveLock is a lock on a ledger's file that keeps all other users out.
 	ExclusiveLock = sqlite.ExclusiveLock
 )
@@ -76,13 +77,13 @@ func LockHolders(path string) []LockHolder { return lockholders.List(path) }
 
 // FileSystemOf returns the file system that holds path; the zero FileSystem where the system does not report
 // it.
-func FileSystemOf(path string) FileSystem { return sqlite.FileSystemOf(path) }
+func FileSystemOf(path string) FileSystem { return place.FileSystemOf(path) }
 
 // NamesOf returns the names of the ledger's file at path. It does not open the file.
-func NamesOf(path string) Names { return sqlite.NamesOf(path) }
+func NamesOf(path string) Names { return place.NamesOf(path) }
 
 // KeptSuffix is between the name of a ledger that was replaced and the time, in the name that it got then.
-const KeptSuffix = sqlite.KeptSuffix
+const KeptSuffix = place.KeptSuffix
 
 // LockExclusive locks the ledger's file at path, so that it is not open anywhere and cannot be opened. The
 // file then holds everything that was committed, without a -wal file. damaged is for a file that SQLite

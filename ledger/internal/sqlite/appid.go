@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"jobledger/ledger/internal/engine"
+	"jobledger/ledger/internal/sqlite/place"
 	"jobledger/schema"
 )
 
@@ -67,7 +68,7 @@ func startsEmpty(path string) bool {
 	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
 		return err == nil
 	}
-	journal, err := os.Open(realPath(path) + "-journal") // on which SQLite has no locks
+	journal, err := os.Open(place.RealPath(path) + "-journal") // on which SQLite has no locks
 	if err != nil {
 		return false
 	}

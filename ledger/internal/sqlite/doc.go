@@ -4,8 +4,9 @@
 //
 // It knows neither events nor jobs; package ledger drives it through the interface of package engine.
 //
-// Packages of their own are writequeue, fairness between processes that compete for the write lock; doorbell,
-// which wakes those that wait for a commit; and walsync, which syncs commits once SQLite's lock is free.
+// Packages of their own are place, the names of a ledger's file and what stands next to it; writequeue, fairness
+// between processes that compete for the write lock; doorbell, which wakes those that wait for a commit; and
+// walsync, which syncs commits once SQLite's lock is free.
 //
 // Files in reading order:
 //
@@ -14,6 +15,6 @@
 //   - latesync.go: when walsync syncs, moves or rewrites the -wal file
 //   - notify.go: waking up after commits of other processes
 //   - schema.go, maintain.go, compact.go: checks, repair, copies, checkpoints
-//   - inspect.go, filesystem*.go, diagnose*.go: what doctor and error texts need
-//   - sidecar*.go, filelock*.go, replace.go: -wal and -shm files, and the exchange of a ledger's file
+//   - inspect.go, diagnose*.go: what doctor and error texts need
+//   - filelock*.go, replace.go: the exchange of a ledger's file
 package sqlite

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"jobledger/ledger/internal/engine"
+	"jobledger/ledger/internal/sqlite/place"
 	"jobledger/schema"
 )
 
@@ -95,8 +96,8 @@ func inspectCopy(ctx context.Context, path string) (i *Inspection, err error) {
 // checkOwnSidecars returns ErrForeignSidecar if a -wal or -shm file next to the database at path is that of
 // another one. path has no links.
 func checkOwnSidecars(ctx context.Context, path string) error {
-	for _, suffix := range sidecarSuffixes {
-		if !belongsTo(path+suffix, path) {
+	for _, suffix := range place.Suffixes {
+		if !place.BelongsTo(path+suffix, path) {
 			return fmt.Errorf("%w: %s belongs to the file that was %s before this one",
 				engine.ErrForeignSidecar, path+suffix, path)
 		}

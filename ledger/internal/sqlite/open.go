@@ -15,6 +15,7 @@ import (
 
 	"jobledger/ledger/failpoint"
 	"jobledger/ledger/internal/engine"
+	"jobledger/ledger/internal/sqlite/place"
 	"jobledger/schema"
 )
 
@@ -47,10 +48,12 @@ func Open(ctx context.Context, dsn string, create bool) (engine.Engine, error) {
 }
 
 func openAt(ctx context.Context, path string, options options, create bool) (*Engine, error) {
-	if err := checkNames(path, options); err != nil {
-		return nil, err
+	if !options.names {
+		if err := place.CheckNames(path); err != nil {
+			return nil, err
+		}
 	}
-	if err := checkSidecars(path, create); err != nil {
+	if err := place.CheckSidecars(path, create); err != nil {
 		return nil, err
 	}
 	if err := prepareFile(path, options, create); err != nil {
@@ -98,7 +101,7 @@ func openAt(ctx context.Context, path string, options options, create bool) (*En
 		_ = f.writer.Close()
 		return nil, withCause(path, explain(err))
 	}
-	tagSidecars(path, f.opened)
+	place.TagSidecars(path, f.opened)
 	return f, nil
 }
 
@@ -121,11 +124,11 @@ func prepareFile(path string, o options, create bool) error {
 	case err == nil && info.Size() == 0 && !create:
 		return fmt.Errorf("%w at %s: the file is empty", engine.ErrNoLedger, path)
 	}
-	place := path // which may be a link to another file system
+	at := path // which may be a link to another file system
 	if err != nil {
-		place = filepath.Dir(path)
+		at = filepath.Dir(path)
 	}
-	if name := NetworkFileSystem(place); name != "" && !o.network {
+	if name := place.NetworkFileSystem(at); name != "" && !o.network {
 		return fmt.Errorf("ledger: %s is on a network file system (%s), where SQLite's locks cannot be trusted; "+
 			"keep the ledger on a local disk, or say sqlite:%s?network=allow", path, name, path)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"jobledger/ledger/internal/engine"
+	"jobledger/ledger/internal/sqlite/place"
 	"jobledger/schema"
 )
 
@@ -59,7 +60,7 @@ func onlyRead(path string, err error) error {
 	case !errors.Is(err, fs.ErrPermission) && !errors.Is(err, engine.ErrIO):
 		return nil
 	}
-	if missing := denied(realPath(path)); missing != nil && mayRead(path) {
+	if missing := denied(place.RealPath(path)); missing != nil && mayRead(path) {
 		return fmt.Errorf("%w: %w", engine.ErrReadOnly, missing) // which does not pass, as an ErrIO may
 	}
 	return nil
@@ -121,7 +122,7 @@ func (r *reading) check(ctx context.Context) (version int, err error) {
 // note says what a reader should know.
 func (r *reading) note() string {
 	wal, err := walOf(r.real)
-	names := NamesOf(r.real)
+	names := place.NamesOf(r.real)
 	switch {
 	case errors.Is(r.info.ReadOnly, engine.ErrSecondName) && names.Mounted:
 		return fmt.Sprintf("%s is mounted without its folder, and only read: what is not yet in the file itself "+
@@ -175,7 +176,7 @@ func (r *reading) openCopy(ctx context.Context, o options, copyTo func(to string
 // checkRoom returns ErrFull where there is no room in a folder for a copy of the ledger at path.
 func checkRoom(folder, path string) error {
 	s := stateOf(path)
-	if place := FileSystemOf(folder); place.Known && place.Free < uint64(2*(s.size+s.walSize)) {
+	if disk := place.FileSystemOf(folder); disk.Known && disk.Free < uint64(2*(s.size+s.walSize)) {
 		return engine.ErrFull
 	}
 	return nil

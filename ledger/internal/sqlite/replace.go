@@ -13,6 +13,7 @@ import (
 
 	"jobledger/ledger/failpoint"
 	"jobledger/ledger/internal/engine"
+	"jobledger/ledger/internal/sqlite/place"
 )
 
 // Replacing a ledger's file. SQLite finds the sidecar files of a ledger by its name, so no process may have
@@ -43,7 +44,7 @@ func LockExclusive(ctx context.Context, path string, damaged bool) (*ExclusiveLo
 	if err != nil {
 		return nil, err
 	}
-	if err := checkNames(path, options{}); err != nil {
+	if err := place.CheckNames(path); err != nil {
 		return nil, err
 	}
 	s := &ExclusiveLock{path: path, damaged: damaged}

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package sqlite
+package place
 
 // Without tags, only a -wal or -shm file without a ledger is noticed.
 
@@ -8,4 +8,4 @@ func identityOf(string) string { return "" }
 
 func setTag(string, string) {}
 
-func belongsTo(string, string) bool { return true }
+func BelongsTo(string, string) bool { return true }

@@ -1,4 +1,4 @@
-package sqlite
+package place
 
 import (
 	"fmt"
@@ -30,8 +30,8 @@ func setTag(name, identity string) {
 	}
 }
 
-// belongsTo reports whether name may belong to the ledger at path.
-func belongsTo(name, path string) bool {
+// BelongsTo reports whether name may belong to the ledger at path.
+func BelongsTo(name, path string) bool {
 	self, of, marked := strings.Cut(readTag(name), " of ")
 	return !marked || self != identityOf(name) || of == identityOf(path)
 }

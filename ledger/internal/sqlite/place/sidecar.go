@@ -1,4 +1,4 @@
-package sqlite
+package place
 
 import (
 	"errors"
@@ -15,14 +15,15 @@ import (
 // would get pages of the old one, and two processes with different ledgers would share one index of the -wal
 // file, which has lost acknowledged commands. So stray sidecar files are refused.
 
-var sidecarSuffixes = [...]string{"-wal", "-shm"}
+// Suffixes are what the names of the sidecar files end with.
+var Suffixes = [...]string{"-wal", "-shm"}
 
-// checkSidecars returns ErrForeignSidecar if a -wal or -shm file belongs to another ledger than the one at
+// CheckSidecars returns ErrForeignSidecar if a -wal or -shm file belongs to another ledger than the one at
 // path, or exists before the ledger is created. A file that is less writable than the ledger, because the
 // ledger's mode has changed since, gets the ledger's mode.
-func checkSidecars(path string, create bool) error {
-	path = realPath(path)
-	for _, suffix := range sidecarSuffixes {
+func CheckSidecars(path string, create bool) error {
+	path = RealPath(path)
+	for _, suffix := range Suffixes {
 		name := path + suffix
 		sidecar, err := os.Lstat(name) // before the ledger, without which it never exists
 		if err != nil {
@@ -37,7 +38,7 @@ func checkSidecars(path string, create bool) error {
 				return fmt.Errorf("%w: %s is left of a ledger that stood at this place and was removed",
 					engine.ErrForeignSidecar, name)
 			}
-		case !belongsTo(name, path):
+		case !BelongsTo(name, path):
 			return fmt.Errorf("%w: %s is left of a ledger that stood at this place before this one",
 				engine.ErrForeignSidecar, name)
 		case info.Mode()&^sidecar.Mode()&0o222 != 0 && sidecar.Mode().IsRegular():
@@ -47,21 +48,21 @@ func checkSidecars(path string, create bool) error {
 	return nil
 }
 
-// tagSidecars tags the -wal and -shm files as those of the ledger at path, which was opened as file.
-func tagSidecars(path string, file fs.FileInfo) {
-	path = realPath(path)
+// TagSidecars tags the -wal and -shm files as those of the ledger at path, which was opened as file.
+func TagSidecars(path string, file fs.FileInfo) {
+	path = RealPath(path)
 	identity := identityOf(path)
 	if now, err := os.Stat(path); err != nil || !os.SameFile(now, file) || identity != identityOf(path) {
 		return // replaced just now
 	}
-	for _, suffix := range sidecarSuffixes {
+	for _, suffix := range Suffixes {
 		setTag(path+suffix, identity)
 		giveGroup(path+suffix, file)
 	}
 }
 
-// realPath resolves links, because SQLite keeps the sidecar files next to the file itself.
-func realPath(path string) string {
+// RealPath resolves links, because SQLite keeps the sidecar files next to the file itself.
+func RealPath(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
 	}

@@ -1,4 +1,4 @@
-package sqlite
+package place
 
 // FileSystem describes the file system that holds a ledger; the zero FileSystem where the system does not
 // report it.

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package sqlite
+package place
 
 // NetworkFileSystem returns "": the type of a file system is known on Linux only.
 func NetworkFileSystem(string) string { return "" }

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package sqlite
+package place
 
 // isMountPoint returns false: only Linux mounts single files.
 func isMountPoint(string) bool { return false }

@@ -1,4 +1,4 @@
-package sqlite
+package place
 
 import (
 	"fmt"
@@ -79,12 +79,10 @@ func ownNames(path string, info fs.FileInfo) (n int) {
 // KeptSuffix is between the name of a ledger that was replaced and the time, in the name that it got then.
 const KeptSuffix = ".before-"
 
-// checkNames returns ErrSecondName if the file at path has another name at which a process may use it.
-func checkNames(path string, o options) error {
+// CheckNames returns ErrSecondName if the file at path has another name at which a process may use it.
+func CheckNames(path string) error {
 	n := NamesOf(path)
 	switch {
-	case o.names:
-		return nil
 	case n.Mounted:
 		folder := filepath.Dir(path)
 		return fmt.Errorf("%w: %s is mounted alone, so its -wal file is not next to the file that was mounted, "+
