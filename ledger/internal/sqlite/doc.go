@@ -4,9 +4,9 @@
 //
 // It knows neither events nor jobs; package ledger drives it through the interface of package engine.
 //
-// Packages of their own are place, the names of a ledger's file and what stands next to it; writequeue, fairness
-// between processes that compete for the write lock; doorbell, which wakes those that wait for a commit; and
-// walsync, which syncs commits once SQLite's lock is free.
+// Packages of their own are place, the names of a ledger's file and what stands next to it; writequeue,
+// fairness between processes that compete for the write lock; doorbell, which wakes those that wait for a
+// commit; and walsync, which syncs commits once SQLite's lock is free.
 //
 // Files in reading order:
 //

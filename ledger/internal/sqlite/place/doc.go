@@ -1,6 +1,6 @@
-// Package place knows what stands at the place of a ledger's file: how many names the file has, which -wal and
-// -shm files next to it are its own, and which file system holds it. It opens no ledger: SQLite finds the files
-// of a ledger by its name alone, so these questions come before it is opened.
+// Package place knows what stands at the place of a ledger's file: how many names the file has, which -wal
+// and -shm files next to it are its own, and which file system holds it. It opens no ledger: SQLite finds the
+// files of a ledger by its name alone, so these questions come before it is opened.
 //
 //	if err := place.CheckNames(path); err != nil { … }        // another process may use another name
 //	if err := place.CheckSidecars(path, create); err != nil { … } // files of another ledger are in the way

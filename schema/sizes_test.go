@@ -1,0 +1,143 @@
+package schema_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A package is one idea that a reader can hold: neither more than mostCode lines, nor a room of fewer than
+// leastCode that one other package enters.
+const (
+	mostCode  = 2500
+	leastCode = 150
+)
+
+// tooLarge are the packages above mostCode, with what they may have at most. The list only shrinks, and so do
+// its numbers: a package that has become smaller than mostCode must leave it.
+var tooLarge = map[string]int{
+	"cmd/jobledger/internal/web/page": 4400,
+	"commands":                        2800,
+	"ledger":                          2800,
+}
+
+// oneImporter are the packages of fewer than leastCode lines that one other package imports (tests do not
+// count), with the reason
+// for which they are packages. The list only shrinks.
+var oneImporter = map[string]string{
+	"ledger/internal/sqlite/lockholders": "it reads the kernel's list of locks, and nothing of the engine",
+	"cmd/jobledger/internal/web/sqltext": "statements of SQL that pages show, apart from the Go that shows them",
+}
+
+// room is a package: how many lines of code it has, and who imports it.
+type room struct {
+	code      int
+	importers map[string]bool
+}
+
+func TestPackagesAreOfOneSize(t *testing.T) {
+	rooms := readRooms(t)
+	for name, r := range rooms {
+		most, listed := tooLarge[name]
+		switch {
+		case !listed && r.code > mostCode:
+			t.Errorf("%s has %d lines of code, more than %d: it is more than one idea", name, r.code, mostCode)
+		case listed && r.code > most:
+			t.Errorf("%s has %d lines of code, more than the %d of tooLarge, which only shrinks", name, r.code, most)
+		case listed && r.code <= mostCode:
+			t.Errorf("%s has %d lines of code: take it out of tooLarge", name, r.code)
+		}
+		small := r.code < leastCode && len(r.importers) == 1
+		if _, listed := oneImporter[name]; small && !listed {
+			t.Errorf("%s has %d lines of code and one importer: make it files of that, or say in oneImporter why not",
+				name, r.code)
+		}
+	}
+	for name := range tooLarge {
+		if rooms[name] == nil {
+			t.Errorf("tooLarge names %s, which is not there", name)
+		}
+	}
+	for name := range oneImporter {
+		if rooms[name] == nil {
+			t.Errorf("oneImporter names %s, which is not there", name)
+		}
+	}
+}
+
+// readRooms reads all packages of this module, without their tests and without what is for tests alone.
+func readRooms(t *testing.T) map[string]*room {
+	t.Helper()
+	root, module := "..", modulePath(t)
+	rooms := make(map[string]*room)
+	of := func(name string) *room {
+		if rooms[name] == nil {
+			rooms[name] = &room{importers: make(map[string]bool)}
+		}
+		return rooms[name]
+	}
+	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := entry.Name()
+		if entry.IsDir() && file != root {
+			_, err := os.Stat(filepath.Join(file, "go.mod"))
+			if err == nil || name == "testdata" || strings.HasPrefix(name, ".") {
+				return filepath.SkipDir
+			}
+		}
+		if entry.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		dir, err := filepath.Rel(root, filepath.Dir(file))
+		if err != nil {
+			return err
+		}
+		dir = filepath.ToSlash(dir)
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		of(dir).code += codeLines(string(text))
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, text, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, spec := range parsed.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			if to, ours := strings.CutPrefix(imported, module+"/"); ours && to != dir {
+				of(to).importers[dir] = true
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, r := range rooms {
+		if r.code == 0 || strings.HasSuffix(path.Base(name), "test") {
+			delete(rooms, name)
+		}
+	}
+	return rooms
+}
+
+// codeLines counts the lines of a file that are neither blank nor a comment.
+func codeLines(text string) (n int) {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
+			n++
+		}
+	}
+	return n
+}
