@@ -3,8 +3,8 @@ package ledger
 import (
 	"strings"
 
-	"jobledger/ledger/internal/sqlite/place"
 	"jobledger/ledger/internal/sqlite/lockholders"
+	"jobledger/ledger/internal/sqlite/place"
 )
 
 // NetworkName returns the name of the network file system that has this magic number.
