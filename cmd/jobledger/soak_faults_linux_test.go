@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +24,9 @@ func (s *soak) strike() {
 		s.killWorker, s.stopForLong, s.killCommand, s.killJob, s.stopCommand, s.fillDisk, s.killParent,
 		s.limitFiles,
 		s.killWorker, s.killCommand, s.killCommand, s.stopCommand, s.stopForLong, s.stopForShort,
+	}
+	if s.edges {
+		faults = slices.Insert(faults, 6, s.nameTwice, s.swapLogs, s.idle)
 	}
 	dice := s.dice("faults", 0)
 	var under sync.WaitGroup
@@ -43,7 +49,7 @@ func (s *soak) victim(dice *rand.Rand, ok func(role string) bool) *soakProcess {
 	defer s.mu.Unlock()
 	var found []*soakProcess
 	for p := range s.live {
-		if p.role != "steady" && ok(p.role) {
+		if p.role != "steady" && p.role != "second" && ok(p.role) {
 			found = append(found, p)
 		}
 	}
@@ -231,4 +237,80 @@ func (s *soak) limitFiles(dice *rand.Rand) {
 	s.counted("limits to the size of files", 1)
 	s.pause(200*time.Millisecond + time.Duration(dice.IntN(1000))*time.Millisecond)
 	_ = unix.Prlimit(p.Process.Pid, unix.RLIMIT_FSIZE, &old, nil)
+}
+
+// nameTwice gives the ledger a second name for a while. Processes that have it open go on, and others are
+// refused what writes.
+func (s *soak) nameTwice(dice *rand.Rand) {
+	if !s.naming.TryLock() {
+		return
+	}
+	defer s.naming.Unlock()
+	second := s.path("second.db")
+	if err := os.Link(s.path("jobledger.db"), second); err != nil {
+		if !errors.Is(err, unix.ENOSPC) {
+			s.faulty("%v", err)
+		}
+		return
+	}
+	s.counted("second names", 1)
+	s.pause(500*time.Millisecond + time.Duration(dice.IntN(1000))*time.Millisecond)
+	if err := os.Remove(second); err != nil {
+		s.faulty("%v", err)
+	}
+}
+
+// stranger is a user who has nothing to do with the ledger.
+const stranger = 12345
+
+// swapLogs puts a link of another user in the place of the folder of logs for a while. No output is kept
+// behind it, and no job fails because of that.
+func (s *soak) swapLogs(dice *rand.Rand) {
+	if !s.swapping.TryLock() {
+		return
+	}
+	defer s.swapping.Unlock()
+	logs, aside, trap := s.path("jobledger.db.logs"), s.path("logs.aside"), filepath.Join(s.notes, "trap")
+	if _, err := os.Lstat(logs); err != nil || s.disk == 0 {
+		return
+	}
+	link := filepath.Join(s.notes, "link")
+	if err := os.MkdirAll(trap, 0o700); err != nil {
+		s.faulty("%v", err)
+		return
+	}
+	if os.Symlink(trap, link) != nil {
+		return
+	}
+	defer os.Remove(link)
+	if os.Lchown(link, stranger, stranger) != nil || os.Rename(logs, aside) != nil { // there is one user only
+		return
+	}
+	if os.Symlink(trap, logs) == nil && os.Lchown(logs, stranger, stranger) == nil {
+		s.counted("swapped folders of logs", 1)
+		s.pause(500*time.Millisecond + time.Duration(dice.IntN(1000))*time.Millisecond)
+	}
+	if err := errors.Join(os.RemoveAll(logs), os.Rename(aside, logs)); err != nil {
+		s.faulty("%v", err)
+	}
+	if left, err := os.ReadDir(trap); err != nil || len(left) > 0 {
+		s.faulty("output was written through a link of another user: %v, %v", left, err)
+	}
+}
+
+// idle opens connections to the server that say nothing.
+func (s *soak) idle(dice *rand.Rand) {
+	var open []net.Conn
+	for range 200 {
+		conn, err := net.Dial("unix", filepath.Join(s.notes, "serve.sock"))
+		if err != nil {
+			break // the server was killed
+		}
+		open = append(open, conn)
+	}
+	s.counted("idle connections", len(open))
+	s.pause(time.Duration(dice.IntN(2000)) * time.Millisecond)
+	for _, conn := range open {
+		_ = conn.Close()
+	}
 }

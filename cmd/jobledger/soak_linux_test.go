@@ -61,9 +61,11 @@ func soakOnce(t *testing.T, d time.Duration, archives bool) {
 		s.haveDisk(d)
 	}
 	s.short = d < 10*time.Second
+	s.edges = !s.short || ledgertest.Long()
 	s.Logf("%v, seed %d", d.Round(time.Millisecond), s.seed)
 	s.run("init")
 	s.setPolicy()
+	s.admitSecond()
 	s.putUnderLoad(d)
 	s.comeToRest()
 	for _, wrong := range s.check() {
@@ -118,12 +120,15 @@ type soak struct {
 	notes string // a folder on another disk, which is never full
 	seed  uint64
 	short bool // no job takes much longer than a lease
+	edges bool // a second name, swapped logs, idle connections, a second user, a command that becomes root
 	// what has ended is archived, and leaves the ledger
 	archives bool
-	disk     int64 // the size of the ledger's disk in bytes; 0: it cannot be filled
+	second   string // the folder of a second user of the ledger's group, with the program; "": there is none
+	disk     int64  // the size of the ledger's disk in bytes; 0: it cannot be filled
 	under    context.Context
 	stop     context.CancelFunc // ends the load
 	steady   *soakProcess       // the worker without faults
+	rooting  *soakProcess       // the worker whose command has become root
 	ghost    claimed            // a claim whose owner is silent until the end
 
 	ready  atomic.Int64 // jobs, at the last poll
@@ -133,7 +138,7 @@ type soak struct {
 	files  int           // open in the steady worker at the end
 	memory int64         // of it, in bytes
 
-	filling sync.Mutex // while the disk is full
+	filling, naming, swapping sync.Mutex // while the disk is full, the file has two names, the logs are away
 
 	mu      sync.Mutex // guards what follows
 	live    map[*soakProcess]bool
@@ -235,6 +240,12 @@ func (s *soak) faulty(format string, args ...any) {
 	}
 }
 
+func (s *soak) happened(what string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.count[what] > 0
+}
+
 func (s *soak) counted(what string, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -256,18 +267,24 @@ type soakProcess struct {
 
 // begin starts the program. The caller calls end.
 func (s *soak) begin(role string, stdin io.Reader, stdout io.Writer, words ...string) *soakProcess {
-	p := &soakProcess{Cmd: s.command(words...), role: role, began: time.Now()}
+	cmd := s.command(words...)
 	if words[0] == "sh" {
-		p.Cmd = exec.Command("sh", words[1:]...)
-		p.Dir = s.dir
+		cmd = exec.Command("sh", words[1:]...)
+		cmd.Dir = s.dir
 	}
+	return s.beginAs(role, cmd, stdin, stdout)
+}
+
+// beginAs starts cmd. The caller calls end.
+func (s *soak) beginAs(role string, cmd *exec.Cmd, stdin io.Reader, stdout io.Writer) *soakProcess {
+	p := &soakProcess{Cmd: cmd, role: role, began: time.Now()}
 	log, err := os.OpenFile(filepath.Join(s.notes, role+".log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		s.faulty("%v", err)
 		return nil
 	}
 	p.log = log
-	p.Env = append(os.Environ(), soakNotes+"="+s.notes)
+	p.Env = append(os.Environ(), soakNotes+"="+s.notes, "JOBLEDGER_DB="+s.path("jobledger.db"))
 	if s.archives {
 		p.Env = append(p.Env, hasteEnv+"="+s.events())
 	}
@@ -314,6 +331,10 @@ func (s *soak) end(p *soakProcess, others ...int) (code int) {
 		if strings.Contains(said, "disk is full") {
 			s.counted("refused because the disk was full", 1)
 		}
+	case code == cli.ExitUnexpected && strings.Contains(said, "names (hard links)") &&
+		s.happened("second names"):
+		s.counted("refused because of a second name", 1)
+		return cli.ExitBusy // it may be asked again
 	case code == 0 && err == nil, code == -1 && killed, slices.Contains(others, code):
 	default:
 		s.faulty("%s %q ended with %v: %s", p.role, p.Args[1:], err, said)
@@ -366,7 +387,8 @@ func (s *soak) isOne() bool {
 	kills, _ := s.sum("kills of ")
 	stops, _ := s.sum("stops of ")
 	_, err := os.Stat(filepath.Join(s.notes, "ran"))
-	return kills > 0 && stops > 0 && len(s.acks) > 0 && err == nil || len(s.wrong) > 0
+	edges := !s.edges || s.count["second names"] > 0 && s.count["idle connections"] > 0
+	return kills > 0 && stops > 0 && len(s.acks) > 0 && err == nil && edges || len(s.wrong) > 0
 }
 
 // watch checks what must not grow, and logs the progress each minute.
@@ -422,7 +444,7 @@ func (s *soak) comeToRest() {
 		s.run("sweep", "--grace", "0s")
 		queues, ok := s.status()
 		return ok && !slices.ContainsFunc(queues, func(q soakQueue) bool {
-			return q.Claimed+q.Running > 0 || q.Ready > 0 && q.Queue != ghostQueue
+			return q.Claimed+q.Running > 0 || q.Ready > 0 && q.Queue != ghostQueue && q.Queue != rootQueue
 		})
 	})
 	s.ghostReturns()

@@ -87,6 +87,9 @@ func (s *soak) loops() []func() {
 	if s.archives {
 		loops = append(loops, s.archive)
 	}
+	if s.second != "" {
+		loops = append(loops, s.produceAsSecond, s.watchRoot)
+	}
 	for n := range 2 {
 		loops = append(loops, func() { s.produce(n) })
 	}

@@ -355,6 +355,11 @@ func (s *soak) table() string {
 	row("SIGSTOP, then SIGCONT", "%d: %s", stops, stopped)
 	row("full disk, limit to the size of files", "%d, %d", s.count["times the disk was full"],
 		s.count["limits to the size of files"])
+	row("second names of the file, commands refused because of one", "%d, %d", s.count["second names"],
+		s.count["refused because of a second name"])
+	row("swapped folders of logs, idle connections", "%d, %d", s.count["swapped folders of logs"],
+		s.count["idle connections"])
+	row("commands of a second user, of which one became root", "%d", s.count["commands of a second user"])
 	row("commands asked to try again", "%d, %d of them since the disk was full", s.count["busy"],
 		s.count["refused because the disk was full"])
 	row("starts that a full disk put off", "%d", s.count["restarts of worker"]+s.count["restarts of sweeper"])
@@ -378,6 +383,11 @@ func (s *soak) wantFaults() {
 		"jobs that succeeded": s.history.states["succeeded"], "runs": s.count["runs"],
 		"acknowledged commands": len(s.acks)} {
 		if n == 0 {
+			s.Errorf("no %s: that was not a soak", what)
+		}
+	}
+	for _, what := range []string{"second names", "idle connections"} {
+		if s.edges && s.count[what] == 0 {
 			s.Errorf("no %s: that was not a soak", what)
 		}
 	}

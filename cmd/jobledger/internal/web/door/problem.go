@@ -81,6 +81,13 @@ func (d *Door) ProblemOf(err error) *Problem {
 	if errors.Is(err, ledger.ErrReplaced) || errors.Is(err, ledger.ErrClosed) {
 		d.lose(err)
 	}
+	if errors.Is(err, ledger.ErrSecondName) { // known since the start, and said then
+		if names := ledger.NamesOf(d.Store.Path()); names.Links < 2 && !names.Mounted {
+			d.lose(fmt.Errorf("%w; the other one has gone: start the server again", err))
+		}
+		return Refusal(http.StatusServiceUnavailable, "busy",
+			"the file of the ledger has a second name, and is only read; try again when that has gone")
+	}
 	p := ProblemOf(err)
 	known := p.Status != 0
 	if errors.Is(err, projection.ErrArchived) { // which is something, elsewhere
