@@ -1,6 +1,6 @@
 -- The rows of a job and the keyframes leave the ledger after the events that they add up to. An older program removes the
--- rows first.
-UPDATE compatibility SET writable_from = 20;
+-- rows first; and it takes the exit code in the event of a release, an unknown field, for damage.
+UPDATE compatibility SET readable_from = 20, writable_from = 20;
 
 -- What would be wrong for anybody is refused to all but the owner of the table, who has to rebuild it.
 CREATE FUNCTION only_owner() RETURNS trigger LANGUAGE plpgsql AS $$
