@@ -64,4 +64,7 @@
 //	schedule.go            for package schedule: the job of a tick, and commands within a transaction
 //	sealing.go             whether the ledger's events are sealed, and with which key
 //	restore.go, rebuild.go whole ledgers; package load takes histories in
+//
+// Held by TestTransitions, TestRefusedIsRecordedOncePerTokenAndCommand and TestStorm here, and by
+// TestModelAnyCommands of package commands/internal/modeltest.
 package commands

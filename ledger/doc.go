@@ -49,4 +49,7 @@
 //	I8  A caller is answered after the commit. An error from COMMIT means unknown, not failed (ErrUnknown), and
 //	    re-sending the same command is safe.
 //	I9  Kinds, states and JSON fields are for ever: added to, never renamed, renumbered or reused.
+//
+// Held by TestWriteFailureRollsBackOwnPartOnly, TestCommitFailureIsUnknownToAll and TestAtNeverDecreases
+// here, and by TestPowerCutLosesNothingAcknowledged of package ledger/ledgertest/faultvfs.
 package ledger

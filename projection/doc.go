@@ -20,4 +20,7 @@
 //	asof.go, list_asof.go, open_asof.go
 //	                              questions about the past, at a [Moment] or along the events
 //	archive.go                    what the ledger still holds of it, where events were archived
+//
+// Held by TestHistoriesReplay, TestHistoriesAreReadBackEqual and TestListMatches here, and by
+// TestTransitions of package commands.
 package projection

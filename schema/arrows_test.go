@@ -17,6 +17,29 @@ import (
 	_ "jobledger/ledger/ledgertest" // for -soak, which every package's tests must know
 )
 
+// storeys are what the packages are about, from the tables up. A package belongs to the storey of the longest
+// listed name that its own begins with, and imports nothing of a higher one.
+var storeys = map[string]int{
+	"schema":          1, // the tables, their guards and views
+	"ledger/event":    2, // what can happen; and what is pure: parsing, trees of hashes, ticks
+	"ledger/jsonscan": 2, "ledger/proof": 2, "ledger/segment": 2, "ledger/ownerfile": 2, "ledger/failpoint": 2,
+	"commands/cron":    2,
+	"ledger":           3, // the append-only store and its engines
+	"projection":       4, // what the events add up to
+	"projection/query": 5, // answers, each by one maker
+	"commands":         6, // what may be asked of a job; workers, schedules, archives
+	"cmd/jobledger":    7, // the command line and the server
+}
+
+func storeyOf(dir string) string {
+	for ; dir != "." && dir != ""; dir = path.Dir(dir) {
+		if storeys[dir] != 0 {
+			return dir
+		}
+	}
+	return ""
+}
+
 // stages are the packages in the order in which data flows. A package may import those of earlier lines
 // only, not its neighbours on the same line. A package that is not listed belongs to its nearest listed
 // parent folder. To add a package, add a line, or a name to the line of its neighbours.
@@ -24,7 +47,7 @@ var stages = [][]string{
 	{"ledger/jsonscan"},
 	{"schema", "ledger/event", "ledger/failpoint", "ledger/proof", "commands/cron", "commands/worker/child",
 		"ledger/ownerfile", "ledger/process", "commands/internal/usertx",
-		"cmd/jobledger/internal/buildinfo", "cmd/jobledger/internal/terminal",
+		"cmd/jobledger/internal/buildinfo",
 		"cmd/jobledger/internal/oracletest"}, // import nothing but that
 	{"commands/worker/attemptlog",
 		"ledger/internal/engine", "ledger/internal/row", "ledger/prefetch", "ledger/segment",
@@ -33,7 +56,7 @@ var stages = [][]string{
 	{"ledger/internal/sqlite/writequeue", "ledger/internal/sqlite/walsync",
 		"ledger/internal/sqlite/place"},
 	{"ledger/internal/sqlite", "ledger/internal/postgres", "ledger/internal/sqlite/lockholders"},
-	{"ledger", "cmd/jobledger/internal/keyfile"},
+	{"ledger"},
 	{"ledger/ledgertest", "ledger/tree"},
 	{"projection/internal/table", "projection/internal/lane"},
 	{"projection/deps", "projection/keyframe", "projection/limit", "projection/defaults"},
@@ -54,19 +77,16 @@ var stages = [][]string{
 	{"commands/remote/wire"},
 	{"commands/worker", "commands/remote", "commands/outbox", "commands/archive", "commands/commandstest"},
 	{"commands/jobledgertest", "commands/workerotel"},
-	{"cmd/jobledger/internal/seen"},
-	{"cmd/jobledger/internal/fault", "cmd/jobledger/internal/render", "cmd/jobledger/internal/paging",
-		"cmd/jobledger/internal/await", "cmd/jobledger/internal/bulk"},
-	{"cmd/jobledger/internal/timespec", "cmd/jobledger/internal/evidence",
-		"cmd/jobledger/internal/logcheck", "cmd/jobledger/internal/jobref"},
-	{"cmd/jobledger/internal/witness", "cmd/jobledger/internal/logfile", "cmd/jobledger/internal/jobfilter"},
+	{"cmd/jobledger/internal/await", "cmd/jobledger/internal/bulk", "cmd/jobledger/internal/fault",
+		"cmd/jobledger/internal/words"},
+	{"cmd/jobledger/internal/when", "cmd/jobledger/internal/prove", "cmd/jobledger/internal/logs"},
+	{"cmd/jobledger/internal/witness", "cmd/jobledger/internal/find"},
 	{"cmd/jobledger/internal/cli", "cmd/jobledger/internal/state"},
-	{"cmd/jobledger/internal/archived", "cmd/jobledger/internal/layout",
-		"cmd/jobledger/internal/jobcmd", "cmd/jobledger/internal/historytext",
-		"cmd/jobledger/internal/export"},
-	{"cmd/jobledger/internal/jobverb"},
+	{"cmd/jobledger/internal/cli/archived", "cmd/jobledger/internal/cli/jobcmd",
+		"cmd/jobledger/internal/print", "cmd/jobledger/internal/export"},
+	{"cmd/jobledger/internal/cli/jobverb"},
 	{"cmd/jobledger/internal/bench", "cmd/jobledger/internal/demo", "cmd/jobledger/internal/doctor",
-		"cmd/jobledger/internal/files", "cmd/jobledger/internal/joblines"},
+		"cmd/jobledger/internal/files", "cmd/jobledger/internal/files/joblines"},
 	{"cmd/jobledger/internal/incident", "cmd/jobledger/internal/nighttest"},
 	{"cmd/jobledger/internal/web/access", "cmd/jobledger/internal/web/chart",
 		"cmd/jobledger/internal/web/hook", "cmd/jobledger/internal/web/sqltext"},
@@ -123,6 +143,8 @@ func TestPackagesImportEarlierStagesOnly(t *testing.T) {
 			case !ours || to == from:
 			case strings.HasSuffix(to, "test") && !strings.HasSuffix(from, "test"):
 				t.Errorf("%s imports %s: it is for tests", file, imported)
+			case storeys[storeyOf(to)] > storeys[storeyOf(from)]:
+				t.Errorf("%s imports %s: that is a higher storey", file, imported)
 			case to == "" || toStage >= stage:
 				t.Errorf("%s imports %s: that is not an earlier stage", file, imported)
 			}
@@ -134,6 +156,9 @@ func TestPackagesImportEarlierStagesOnly(t *testing.T) {
 	}
 	for _, stage := range stages {
 		for _, name := range stage {
+			if storeyOf(name) == "" {
+				t.Errorf("the package %s is in no storey", name)
+			}
 			if !seen[name] {
 				t.Errorf("the package %s has no files", name)
 			}

@@ -9,6 +9,9 @@
 //
 // Files: schema.go (the migrations), objects.go (what a ledger in PostgreSQL consists of), sqlite and
 // postgres (the SQL; postgres/roles.sql and cookbook.sql are for administrators and readers).
+//
+// Held by TestGuardsRefuseChanges, TestMigrationsHaveNoGaps, TestViewsColumns and TestObjectsAreRepaired.
+// This package is not part of the Go API, and may change in any release.
 package schema
 
 import (

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/oracletest"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
@@ -157,7 +157,7 @@ func listByGo(ctx context.Context, s *commands.Service, f oracletest.Filter) (ro
 	}
 	jobs, err := s.List(ctx, asked)
 	for _, j := range jobs {
-		text, err := json.Marshal(render.ToJSON(j))
+		text, err := json.Marshal(words.ToJSON(j))
 		if err != nil {
 			return nil, err
 		}

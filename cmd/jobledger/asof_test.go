@@ -15,7 +15,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/fault"
-	"jobledger/cmd/jobledger/internal/jobfilter"
+	"jobledger/cmd/jobledger/internal/find"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/commands"
 	"jobledger/commands/load"
@@ -224,7 +224,7 @@ func TestAsOfEqualsEarlierCopy(t *testing.T) {
 				now := []string{"state_now"}
 				same(now, "list", "--limit", "0")
 				same(now, "list", "--limit", "3")
-				for _, state := range jobfilter.StateNames() {
+				for _, state := range find.StateNames() {
 					same(now, "list", "--limit", "0", "--state", state)
 				}
 				same(now, "list", "--tag", "customer=1", "--queue", "mail", "--state", "queued", "--state", "running")

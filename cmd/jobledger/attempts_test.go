@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/print"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
@@ -128,14 +128,14 @@ func TestAttemptsMatchClaimEvents(t *testing.T) {
 				if h.live(c, from, to) && (worker == "" || c.Worker.Name == worker) &&
 					(outcome == "" || how == outcome) &&
 					(queue == "" || c.Queue == queue) && (!overlap || h.overlaps(c)) && (job == "" || c.Job == job) {
-					want = append(want, fmt.Sprint(c.Job, c.Attempt, c.Queue, c.Worker.Boot, render.JSONTime(c.ClaimedAt),
-						shownOrNone(render.TimeOrNull(c.LastHeartbeat)), how))
+					want = append(want, fmt.Sprint(c.Job, c.Attempt, c.Queue, c.Worker.Boot, words.JSONTime(c.ClaimedAt),
+						shownOrNone(words.TimeOrNull(c.LastHeartbeat)), how))
 				}
 			}
 			_, stdout, _ := s.run(0, typed...)
 			var got []string
 			for line := range strings.Lines(stdout) {
-				var a layout.AttemptJSON
+				var a print.AttemptJSON
 				check(t, json.Unmarshal([]byte(line), &a))
 				how := "open"
 				if a.Outcome != nil {
@@ -177,7 +177,7 @@ func owners(t *testing.T, s *scenario, h walkedHistory, jobs []event.JobID, rand
 			}
 		}
 		code, stdout, stderr := s.run(0, "owner", string(id), "--at", at.Format(time.RFC3339Nano), "--json")
-		var o layout.OwnerJSON
+		var o print.OwnerJSON
 		if err := json.Unmarshal([]byte(stdout), &o); err != nil {
 			t.Fatalf("%v: %s%s", err, stdout, stderr)
 		}

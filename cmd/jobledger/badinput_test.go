@@ -16,7 +16,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/fault"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -141,7 +141,7 @@ func TestTerminalOutputIsEscaped(t *testing.T) {
 		t.Helper()
 		_, stdout, stderr := s.run(width, typed...)
 		for i, r := range stdout + stderr {
-			if r != '\n' && r != '\t' && render.Harmful(r) || r == '\ufffd' {
+			if r != '\n' && r != '\t' && words.Harmful(r) || r == '\ufffd' {
 				t.Fatalf("%q prints %q", typed, (stdout + stderr)[max(0, i-20):min(len(stdout+stderr), i+20)])
 			}
 		}
@@ -232,7 +232,7 @@ func FuzzReading(f *testing.F) {
 			t.Fatalf("%q: exit code %d without a word: %q", typed, code, stderr)
 		}
 		for _, r := range stdout + stderr {
-			if r != '\n' && r != '\t' && render.Harmful(r) || r == '\ufffd' && !strings.ContainsRune(text, r) {
+			if r != '\n' && r != '\t' && words.Harmful(r) || r == '\ufffd' && !strings.ContainsRune(text, r) {
 				t.Fatalf("%q prints %q", typed, r)
 			}
 		}

@@ -7,7 +7,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/demo"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 )
 
@@ -50,7 +50,7 @@ func (p *program) demo(ctx context.Context, o demo.Options) error {
 		return p.demoError(err)
 	}
 	fmt.Fprintf(out, "all %s succeeded, and every sum is right; here is the job that changed workers:\n\n",
-		render.Count(int64(done.Jobs), "job"))
+		words.Count(int64(done.Jobs), "job"))
 	if err := p.runOnDemo(ctx, "history", string(done.Victim)); err != nil {
 		return err
 	}

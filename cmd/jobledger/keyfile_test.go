@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"jobledger/cmd/jobledger/internal/keyfile"
+	"jobledger/cmd/jobledger/internal/prove"
 	"jobledger/ledger/proof"
 )
 
@@ -17,31 +17,31 @@ func TestKeyFileIsForItsOwnerOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "key")
-	if err := keyfile.Write(path, private); err != nil {
+	if err := prove.WriteKey(path, private); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
-	if got, err := keyfile.Private(path); got != private || err != nil {
+	if got, err := prove.PrivateKey(path); got != private || err != nil {
 		t.Errorf("got %q, %v", got, err)
 	}
-	if got, err := keyfile.Public(path); got != public || err != nil {
+	if got, err := prove.PublicKey(path); got != public || err != nil {
 		t.Errorf("public: got %q, %v, want %q", got, err, public)
 	}
-	if err := keyfile.Write(path, private); !errors.Is(err, fs.ErrExist) {
+	if err := prove.WriteKey(path, private); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("written twice: %v", err)
 	}
 	if err := os.Chmod(path, 0o640); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := keyfile.Private(path); !errors.Is(err, keyfile.ErrReadable) {
+	if _, err := prove.PrivateKey(path); !errors.Is(err, prove.ErrReadable) {
 		t.Errorf("readable by a group: got %v", err)
 	}
-	if _, err := keyfile.Public(path); !errors.Is(err, keyfile.ErrReadable) {
+	if _, err := prove.PublicKey(path); !errors.Is(err, prove.ErrReadable) {
 		t.Errorf("readable by a group, for its public key: got %v", err)
 	}
-	if !keyfile.Holds(path) || keyfile.Holds(path+"x") {
+	if !prove.HoldsKey(path) || prove.HoldsKey(path+"x") {
 		t.Error("Holds is wrong")
 	}
 }
@@ -62,10 +62,10 @@ func TestPublicKeyMayBeReadByAll(t *testing.T) {
 		if err := os.WriteFile(path, []byte(c.text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := keyfile.Public(path); got != c.want || (err == nil) != (c.want != "") {
+		if got, err := prove.PublicKey(path); got != c.want || (err == nil) != (c.want != "") {
 			t.Errorf("%s: got %q, %v, want %q", name, got, err, c.want)
 		}
-		if _, err := keyfile.Private(path); err == nil {
+		if _, err := prove.PrivateKey(path); err == nil {
 			t.Errorf("%s is taken for a private key", name)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/joblines"
+	"jobledger/cmd/jobledger/internal/files/joblines"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"

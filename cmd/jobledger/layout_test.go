@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/print"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/audit"
@@ -15,13 +15,13 @@ import (
 )
 
 // linesOfTable are those of t in a pipe.
-func linesOfTable(t *render.Table) string {
-	plain := func(_ render.Style, text string) string { return text }
+func linesOfTable(t *words.Table) string {
+	plain := func(_ words.Style, text string) string { return text }
 	return strings.Join(slices.Collect(t.Lines(0, plain)), "\n")
 }
 
 func TestDiffMatrixHasStatesThatOccur(t *testing.T) {
-	got := linesOfTable(layout.DiffMatrix([]status.DiffCell{{To: event.Queued, Count: 2},
+	got := linesOfTable(print.DiffMatrix([]status.DiffCell{{To: event.Queued, Count: 2},
 		{From: event.Queued, To: event.FailedState, Count: 10}}))
 	want := "FROM    → QUEUED  → FAILED\n" +
 		"–              2         0\n" +
@@ -40,7 +40,7 @@ func TestFindingSaysWhere(t *testing.T) {
 		{audit.Finding{Code: "V02", Pos: 7, Job: "01K", Field: "state", Detail: "it is queued"},
 			"V02 event 7 job 01K field state: it is queued"},
 	} {
-		if got := layout.Finding(tt.finding); got != tt.want {
+		if got := print.Finding(tt.finding); got != tt.want {
 			t.Errorf("got %q, want %q", got, tt.want)
 		}
 	}
@@ -49,16 +49,16 @@ func TestFindingSaysWhere(t *testing.T) {
 func TestQueueSetSaysWhatWasSoAlready(t *testing.T) {
 	at := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	q := projection.Queue{Name: "mail", Paused: true, Since: at, Actor: "cli:ada@build7", Reason: "smtp is down"}
-	if got, want := layout.QueueSet(q, true, true, "", time.UTC), "queue mail is paused"; got != want {
+	if got, want := print.QueueSet(q, true, true, "", time.UTC), "queue mail is paused"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	want := "queue mail is paused already, since 2026-05-04 12:00:00+00:00 by cli:ada@build7: smtp is down"
-	if got := layout.QueueSet(q, true, false, "", time.UTC); got != want {
+	if got := print.QueueSet(q, true, false, "", time.UTC); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	q.Paused, q.Reason = false, ""
 	want = "queue mail was not paused; it was resumed at 2026-05-04 12:00:00+00:00 by cli:ada@build7"
-	if got := layout.QueueSet(q, true, false, "", time.UTC); got != want {
+	if got := print.QueueSet(q, true, false, "", time.UTC); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/logfile"
+	"jobledger/cmd/jobledger/internal/logs"
 	"jobledger/commands"
 	"jobledger/commands/worker/attemptlog"
 )
@@ -17,7 +17,7 @@ func TestLogsEscapedOnTerminalOnly(t *testing.T) {
 	s.enqueue(commands.Enqueue{Queue: "mail"})
 	j := s.claim("w1", "mail")
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	folder, err := logfile.Folder(s.Store.Path())
+	folder, err := logs.Folder(s.Store.Path())
 	if err != nil {
 		t.Fatal(err)
 	}

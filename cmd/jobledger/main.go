@@ -1,4 +1,7 @@
 // Command jobledger is a job queue that keeps a ledger of everything that ever happened to a job.
+//
+// Held by TestVerbsAreWellFormed, TestServeSeveralLedgers, TestPipeAnswersNextToAWait and
+// TestScripts/token.
 package main
 
 import (

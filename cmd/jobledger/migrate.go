@@ -9,7 +9,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/files"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 )
 
@@ -63,8 +63,8 @@ func migrateVerb(p *program) cli.Verb {
 					return compactError(err)
 				}
 				out.BytesBefore, out.BytesAfter = &done.Before, &done.After
-				pairs = append(pairs, [2]string{"before", render.ByteSize(done.Before)},
-					[2]string{"after", render.ByteSize(done.After)})
+				pairs = append(pairs, [2]string{"before", words.ByteSize(done.Before)},
+					[2]string{"after", words.ByteSize(done.After)})
 			}
 			if p.JSON {
 				return p.PrintJSON(out)

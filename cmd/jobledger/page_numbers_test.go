@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger/ledgertest"
 )
 
@@ -115,45 +115,45 @@ func (v *copiedViews) one(statement string) string {
 func spelled(t *testing.T, text string) string {
 	t.Helper()
 	return angled.ReplaceAllStringFunc(text, func(part string) string {
-		words := strings.Fields(strings.Trim(part, "‹›"))
-		if words[0] == "number" {
-			n, err := strconv.ParseFloat(words[1], 64)
+		texts := strings.Fields(strings.Trim(part, "‹›"))
+		if texts[0] == "number" {
+			n, err := strconv.ParseFloat(texts[1], 64)
 			check(t, err)
 			if n >= 100 || n == float64(int64(n)) {
 				return fmt.Sprintf("%.0f", n)
 			}
 			return fmt.Sprintf("%.2g", n)
 		}
-		if words[0] == "short" || words[0] == "for" {
-			n, err := strconv.ParseFloat(words[1], 64)
+		if texts[0] == "short" || texts[0] == "for" {
+			n, err := strconv.ParseFloat(texts[1], 64)
 			check(t, err)
-			if words[0] == "for" {
-				return render.Roughly(time.Duration(n))
+			if texts[0] == "for" {
+				return words.Roughly(time.Duration(n))
 			}
 			return shortDuration(n / 1e6)
 		}
-		if words[0] == "seconds" {
-			n, err := strconv.ParseFloat(words[1], 64)
+		if texts[0] == "seconds" {
+			n, err := strconv.ParseFloat(texts[1], 64)
 			check(t, err)
-			return render.Duration(time.Duration(n * float64(time.Second)))
+			return words.Duration(time.Duration(n * float64(time.Second)))
 		}
 		var at []time.Time
-		for _, word := range words[1:] {
+		for _, word := range texts[1:] {
 			one, err := time.Parse(time.RFC3339, word)
 			check(t, err)
 			at = append(at, one)
 		}
-		switch words[0] {
+		switch texts[0] {
 		case "roughly":
-			return render.Roughly(max(0, at[1].Sub(at[0])))
+			return words.Roughly(max(0, at[1].Sub(at[0])))
 		case "briefly":
-			return render.Briefly(at[1].Sub(at[0]))
+			return words.Briefly(at[1].Sub(at[0]))
 		case "gap":
-			return render.Gap(at[1].Sub(at[0]))
+			return words.Gap(at[1].Sub(at[0]))
 		case "millis":
-			return render.Millis(at[0].UTC())
+			return words.Millis(at[0].UTC())
 		case "time":
-			return render.Time(at[0].UTC())
+			return words.Time(at[0].UTC())
 		case "clock":
 			return at[0].UTC().Format("15:04:05")
 		case "day":
@@ -170,7 +170,7 @@ func spelled(t *testing.T, text string) string {
 func shortDuration(s float64) string {
 	switch {
 	case s >= 60:
-		return render.Roughly(time.Duration(s * float64(time.Second)))
+		return words.Roughly(time.Duration(s * float64(time.Second)))
 	case s >= 9.95:
 		return fmt.Sprintf("%.0fs", s)
 	case s >= 1:
@@ -191,9 +191,9 @@ func (v *copiedViews) setMoment(pos string, now, end time.Time) {
 	if now.Equal(morning) {
 		moment = "now"
 	}
-	v.values = map[string]string{"pos": pos, "now": render.JSONTime(now),
-		"hour": render.JSONTime(now.Add(-time.Hour)), "tail": v.one("SELECT max(pos) FROM history"), "name": "",
-		"from": render.JSONTime(begin), "start": fmt.Sprint(begin.UnixMicro()), "end": render.JSONTime(end),
+	v.values = map[string]string{"pos": pos, "now": words.JSONTime(now),
+		"hour": words.JSONTime(now.Add(-time.Hour)), "tail": v.one("SELECT max(pos) FROM history"), "name": "",
+		"from": words.JSONTime(begin), "start": fmt.Sprint(begin.UnixMicro()), "end": words.JSONTime(end),
 		"moment": moment}
 	minute := now.Truncate(time.Minute)
 	for name, back := range map[string]int{"rate": 10, "wait": 60, "steps": 359} {

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"jobledger/cmd/jobledger/internal/paging"
+	"jobledger/cmd/jobledger/internal/find"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
@@ -21,7 +21,7 @@ func TestReaderStopsAtLimit(t *testing.T) {
 		limit, taken int
 		more         bool
 	}{{0, 3, false}, {1, 1, true}, {2, 2, true}, {3, 3, false}, {4, 3, false}, {math.MaxInt, 3, false}} {
-		jobs := paging.Reader{Store: store, Limit: tt.limit}
+		jobs := find.Reader{Store: store, Limit: tt.limit}
 		for _, err := range jobs.Jobs(t.Context(), query.Jobs{}) {
 			if err != nil {
 				t.Fatal(err)
@@ -30,7 +30,7 @@ func TestReaderStopsAtLimit(t *testing.T) {
 		if jobs.Taken != tt.taken || jobs.More != tt.more {
 			t.Errorf("limit %d: %d jobs, more: %v; want %d, %v", tt.limit, jobs.Taken, jobs.More, tt.taken, tt.more)
 		}
-		events := paging.Reader{Store: store, Limit: tt.limit}
+		events := find.Reader{Store: store, Limit: tt.limit}
 		filter := ledger.Filter{Until: 3}
 		for e, err := range events.Events(t.Context(), &filter) {
 			if err != nil || filter.After != e.Pos {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"jobledger/cmd/jobledger/internal/layout"
+	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/ledger/ledgertest"
 )
 
@@ -85,8 +85,8 @@ func TestReportEqualsItsSQL(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	asked(t, "import", history)
-	if len(reportRecipes)+len(reportsWithoutSQL) != len(layout.Reports) {
-		t.Errorf("%d reports, %d are compared with SQL and %d are not", len(layout.Reports), len(reportRecipes),
+	if len(reportRecipes)+len(reportsWithoutSQL) != len(print.Reports) {
+		t.Errorf("%d reports, %d are compared with SQL and %d are not", len(print.Reports), len(reportRecipes),
 			len(reportsWithoutSQL))
 	}
 	for _, want := range reportRecipes {

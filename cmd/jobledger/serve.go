@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/cli/archived"
 	"jobledger/cmd/jobledger/internal/doctor"
 	"jobledger/cmd/jobledger/internal/verbs/maintain"
 	"jobledger/cmd/jobledger/internal/web"

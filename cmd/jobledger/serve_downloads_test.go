@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/logfile"
+	"jobledger/cmd/jobledger/internal/logs"
 	"jobledger/cmd/jobledger/internal/web/access"
 	"jobledger/commands"
 	"jobledger/commands/worker/attemptlog"
@@ -107,7 +107,7 @@ func TestServeLogs(t *testing.T) {
 	s := newScenario(t)
 	s.enqueue(commands.Enqueue{Queue: "mail", Payload: []byte("a")})
 	j := s.claim("w1", "mail")
-	folder, err := logfile.Folder(s.Store.Path())
+	folder, err := logs.Folder(s.Store.Path())
 	check(t, err)
 	path := attemptlog.File(folder, j.ID, 1, false)
 	check(t, os.MkdirAll(filepath.Dir(path), 0o700))
@@ -120,21 +120,21 @@ func TestServeLogs(t *testing.T) {
 	}
 	write("one two ")
 	ask := serveStore(t, s.Store, func() time.Time { return s.Now }).asker(t, access.Read, access.Bodies)
-	logs := "/jobs/" + string(j.ID) + "/logs/"
+	checked := "/jobs/" + string(j.ID) + "/logs/"
 	for address, want := range map[string]string{"1/out": "one two ", "1/out?after=4": "two ",
 		"1/out?after=99": ""} {
-		answer := ask(logs + address)
+		answer := ask(checked + address)
 		if got := readAll(t, answer); got != want || answer.Header.Get("Jobledger-After") != "8" {
 			t.Errorf("%s: %q, want %q, %v", address, got, want, answer.Header)
 		}
 	}
 	for address, want := range map[string]int{"1/err": 404, "2/out": 404, "0/out": 400, "x/out": 400,
 		"1/log": 400, "1/out?after=-1": 400, "1/out?follow=yes": 400, "1/out?tail=1": 400} {
-		if answer := ask(logs + address); answer.StatusCode != want {
+		if answer := ask(checked + address); answer.StatusCode != want {
 			t.Errorf("%s: %s", address, answer.Status)
 		}
 	}
-	followed, waits := ask(logs+"1/out?after=4&follow=true"), ask(logs+"1/err?follow=true")
+	followed, waits := ask(checked+"1/out?after=4&follow=true"), ask(checked+"1/err?follow=true")
 	first := make([]byte, 4)
 	_, err = io.ReadFull(followed.Body, first)
 	check(t, err)

@@ -13,7 +13,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/files"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 )
 
 // maxImported is the most bytes of events that serve unpacks from an archive.
@@ -61,7 +61,7 @@ func (p *program) importAside(ctx context.Context, file string) (remove func(), 
 		return nil, err
 	}
 	p.Message("%s of %s, read only, in a folder that is removed at the end",
-		render.Count(loaded.Events, "event"), render.Count(loaded.Jobs, "job"))
+		words.Count(loaded.Events, "event"), words.Count(loaded.Jobs, "job"))
 	return away, nil
 }
 

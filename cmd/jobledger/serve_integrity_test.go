@@ -13,7 +13,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/doctor"
-	"jobledger/cmd/jobledger/internal/evidence"
+	"jobledger/cmd/jobledger/internal/prove"
 	"jobledger/commands"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection/audit"
@@ -204,7 +204,7 @@ func TestIntegrityIsWhatTheCommandsSay(t *testing.T) {
 		h.Root != checkpoint.Root || h.Text != checkpoint.Text {
 		t.Errorf("the head is %+v, and checkpoint prints %+v", h, checkpoint)
 	}
-	lines, _, err := evidence.ReadCheckpoints(kept)
+	lines, _, err := prove.ReadCheckpoints(kept)
 	check(t, err)
 	if q := answer.Seals; !q.Sealing || q.HandedOut != 1 || q.Count != 2 || q.Verdict != "same" ||
 		q.Checkpoint.Size != lines[0].Size || q.Checkpoint.Root != lines[0].Root.String() {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/logfile"
+	"jobledger/cmd/jobledger/internal/logs"
 	"jobledger/cmd/jobledger/internal/web/access"
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
@@ -23,7 +23,7 @@ import (
 func writeLog(t *testing.T, s *scenario, id event.JobID, attempt int, stderr bool, text string) (
 	path string) {
 	t.Helper()
-	folder, err := logfile.Folder(s.Store.Path())
+	folder, err := logs.Folder(s.Store.Path())
 	check(t, err)
 	path = attemptlog.File(folder, id, attempt, stderr)
 	check(t, os.MkdirAll(filepath.Dir(path), 0o700))

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/logfile"
+	"jobledger/cmd/jobledger/internal/logs"
 )
 
 // maxPorts is how many ports of a ledger are remembered: the second is for a second server, or for where
@@ -58,7 +58,7 @@ func (p *program) listenAgain(ctx context.Context, path string,
 // portsFile is where this host keeps the ports of the ledger at path; "": nowhere. Hosts may share the
 // folder, and have other ledgers at the same path.
 func portsFile(path string) string {
-	state, err := logfile.StateFolder()
+	state, err := logs.StateFolder()
 	if err != nil {
 		return ""
 	}

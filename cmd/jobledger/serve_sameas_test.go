@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
 	"jobledger/ledger/event"
@@ -83,18 +83,18 @@ func TestBulkActHasCommand(t *testing.T) {
 			t.Errorf("%v: there is no command", c.form)
 			continue
 		}
-		words := shellWords(t, html.UnescapeString(found[1]))[1:]
+		texts := shellWords(t, html.UnescapeString(found[1]))[1:]
 		if !c.form.Has("which") { // a dry run is for a filter
-			code, out, text := s.run(0, append(words, "--dry-run")...)
-			if code != 0 || out != render.Count(int64(c.possible), "job")+"\n" {
-				t.Errorf("%q: %d %s %s, want %d", words, code, out, text, c.possible)
+			code, out, text := s.run(0, append(texts, "--dry-run")...)
+			if code != 0 || out != words.Count(int64(c.possible), "job")+"\n" {
+				t.Errorf("%q: %d %s %s, want %d", texts, code, out, text, c.possible)
 			}
 		}
 	}
 	_, _, page := post("/acts", form("retry", "f_tag", "a b=1", "spread", "10m").Encode())
-	words := shellWords(t, html.UnescapeString(sameAs.FindStringSubmatch(page)[1]))[1:]
-	if code, _, text := s.run(0, words...); code != 0 || !strings.Contains(text, "3 jobs retried") {
-		t.Errorf("%q: %d %s", words, code, text)
+	texts := shellWords(t, html.UnescapeString(sameAs.FindStringSubmatch(page)[1]))[1:]
+	if code, _, text := s.run(0, texts...); code != 0 || !strings.Contains(text, "3 jobs retried") {
+		t.Errorf("%q: %d %s", texts, code, text)
 	}
 	if _, page, _ := s.run(0, "history", ids[1]); !strings.Contains(page, "it's back; $HOME") {
 		t.Errorf("the reason of the command is another one:\n%s", page)

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 )
 
 // The value of a field, which is sent back as it is.
@@ -34,7 +34,7 @@ func TestProducerTextStaysInItsCell(t *testing.T) {
 		}
 		text := html.UnescapeString(fieldValue.ReplaceAllString(page, ""))
 		for i, r := range text {
-			if r != '\n' && r != '\t' && render.Harmful(r) {
+			if r != '\n' && r != '\t' && words.Harmful(r) {
 				t.Errorf("%s has %+q", path, text[max(0, i-60):min(len(text), i+20)])
 				break
 			}

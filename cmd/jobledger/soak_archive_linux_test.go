@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands/archive"
 	"jobledger/ledger/ledgertest"
 )
@@ -178,7 +178,7 @@ func (s *soak) archiveRows(row func(name, format string, args ...any)) {
 	for _, part := range []int{1, 2, 4, 6, 8} { // eighths of the time
 		m := s.sizes[(len(s.sizes)-1)*part/8]
 		row("after "+m.after.Round(time.Second).String(), "ledger %s, archive %s in %s", mib(m.file),
-			mib(m.archive), render.Count(int64(m.files), "file"))
+			mib(m.archive), words.Count(int64(m.files), "file"))
 	}
 	first, second := s.largest()
 	row("the ledger's file at its largest, first and second half", "%s, **%s**", mib(first), mib(second))

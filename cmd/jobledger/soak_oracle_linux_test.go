@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 )
 
 const (
@@ -184,11 +184,11 @@ func (s *soak) checkPages() {
 		s.faulty("integrity_check: %s, %v", text, err)
 	}
 	if s.wal.Load() > soakWALMost {
-		s.faulty("the -wal file grew to %s", render.ByteSize(s.wal.Load()))
+		s.faulty("the -wal file grew to %s", words.ByteSize(s.wal.Load()))
 	}
 	if s.files > soakFilesMost || s.memory > soakMemoryMost {
 		s.faulty("the steady worker had %d files open at rest, and %s of memory", s.files,
-			render.ByteSize(s.memory))
+			words.ByteSize(s.memory))
 	}
 }
 

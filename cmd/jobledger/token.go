@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/access"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 )
 
@@ -150,8 +150,8 @@ type grantJSON struct {
 }
 
 func (p *program) grantJSON(g access.Grant, token string) grantJSON {
-	return grantJSON{token, g.ID, g.Name, g.State(p.Now()), g.Scopes, g.Queues, render.TimeOrNull(g.Created),
-		render.TimeOrNull(g.Expires), render.TimeOrNull(g.Revoked), render.TextOrNull(g.Used)}
+	return grantJSON{token, g.ID, g.Name, g.State(p.Now()), g.Scopes, g.Queues, words.TimeOrNull(g.Created),
+		words.TimeOrNull(g.Expires), words.TimeOrNull(g.Revoked), words.TextOrNull(g.Used)}
 }
 
 func (p *program) printGrant(g access.Grant, token string) error {
@@ -187,7 +187,7 @@ func (p *program) listTokens(path string) error {
 		}
 		expires, used := "never", "-"
 		if !g.Expires.IsZero() {
-			expires = render.Time(g.Expires.In(p.Now().Location()))
+			expires = words.Time(g.Expires.In(p.Now().Location()))
 		}
 		if g.Used != "" {
 			used = g.Used

@@ -13,7 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/commands/archive"
 	"jobledger/ledger"
@@ -286,7 +286,7 @@ func TestViewCurrentIsTheJobs(t *testing.T) {
 	}
 	slices.Reverse(jobs)
 	for i, j := range jobs {
-		public := jsonRow(t, render.ToFullJSON(j, false))
+		public := jsonRow(t, words.ToFullJSON(j, false))
 		if group, ok := public["group"]; ok { // a word of SQL
 			public["grp"] = group
 			delete(public, "group")

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/hook"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -260,7 +260,7 @@ func (p *program) listWebhooks(ctx context.Context, path string) error {
 		{Title: "FAILED"}}}
 	for _, e := range f.Endpoints {
 		j := webhookJSON{e.Name, "sends", e.Host(), orEmpty(e.Queues), orEmpty(e.Kinds), []string{}, e.Parallel,
-			e.Timeout.Seconds(), len(e.Secrets), render.TimeOrNull(e.Created), 0, 0, 0}
+			e.Timeout.Seconds(), len(e.Secrets), words.TimeOrNull(e.Created), 0, 0, 0}
 		for _, a := range e.Allow {
 			j.Allow = append(j.Allow, a.String())
 		}
@@ -317,7 +317,7 @@ func (p *program) testWebhook(ctx context.Context, path, name string) error {
 		return err
 	}
 	if p.JSON {
-		j := webhookTestJSON{id, nil, render.TextOrNull(a.Code), render.TextOrNull(a.Detail), a.Took.Seconds()}
+		j := webhookTestJSON{id, nil, words.TextOrNull(a.Code), words.TextOrNull(a.Detail), a.Took.Seconds()}
 		if a.Status != 0 {
 			j.Status = &a.Status
 		}
@@ -332,5 +332,5 @@ func (p *program) testWebhook(ctx context.Context, path, name string) error {
 		return nil
 	}
 	return p.PrintLine(e.Host() + " answered " + strconv.Itoa(a.Status) + " in " +
-		render.Duration(a.Took))
+		words.Duration(a.Took))
 }

@@ -11,4 +11,7 @@
 //
 // Files in reading order: close.go, record.go, contents.go, check.go, chains.go, history.go,
 // lines.go, remove.go, pace.go, keeper.go, copy.go.
+//
+// Held by TestCloseWritesEveryEventOnce, TestRemovalLosesNothing, TestCheckFindsEveryFault and
+// TestCopyIsTheWholeLedger.
 package archive

@@ -16,4 +16,7 @@
 // real minutes count: both of the doubled ones, none of the skipped.
 //
 // The files: parse.go reads an expression, next.go finds ticks, zone.go knows when clocks change.
+//
+// Held by TestNextEqualsMinuteByMinute, TestNextOnNightsOfTheClock and TestParseRefuses. This package is
+// not part of the Go API, and may change in any release.
 package cron

@@ -18,4 +18,6 @@
 //   - ledger.go: [Ledger], [New] and [Open]; clock.go: [Clock]
 //   - run.go: [Ledger.Run], [Ledger.Drain] and [Ledger.RunToEnd]
 //   - require.go: what must be so; history.go: [Ledger.History] and [Ledger.Golden]
+//
+// Held by TestLedgerRunsToEnd, TestLedgerRunsOneJob and TestChecksEndTheTest.
 package jobledgertest

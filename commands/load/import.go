@@ -3,6 +3,10 @@
 //
 //   - import.go: both, in one transaction; steps.go: the same in steps, for a ledger that is not in use yet
 //   - check.go: what a line must be on its own
+//
+// Held by TestImportRoundTripOfRandomHistories, TestImportInStepsNamesTheLine and
+// TestImportAfterARefusedOne of package commands, and by TestImportRefusesDamagedLines of the program.
+// This package is not part of the Go API, and may change in any release.
 package load
 
 import (

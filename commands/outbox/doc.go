@@ -49,4 +49,7 @@
 //   - relay.go: [Relay], its loop and what wakes it; move.go: one step of it; forget.go: old rows
 //     of worker.Once
 //   - source.go: [Open], for a database by its address; refused.go: rows that the ledger does not take
+//
+// Held by TestOutboxMovesCommittedRowsInOrder, TestOutboxRepeatIsRecognized, TestRelaysShareAnOutbox and
+// TestKilledShop.
 package outbox

@@ -19,4 +19,7 @@
 // enqueue.go, group.go (calls that share a request), claims.go (turns of a worker), lost.go (claims without
 // an answer), wait.go (being woken).
 // Package wire has the JSON.
+//
+// Held by TestRemoteIsLikeAService, TestCutConnectionsLoseNothing,
+// TestCallsThatShareRequestsHaveTheirOwnOutcomes and TestHistoriesOverHTTPAreLinearizable of the server.
 package remote

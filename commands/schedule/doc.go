@@ -13,4 +13,7 @@
 //
 // The files: spec.go checks what a schedule may be, plan.go decides what comes of the ticks that are due, and
 // both are pure; keeper.go and ticker.go carry it out.
+//
+// Held by TestTickerCatchesUp, TestTickerOverlap, TestTickersOnJumpingClocks and
+// TestTickerWaitsUnderAnyCommands.
 package schedule

@@ -55,4 +55,7 @@
 //   - ends.go: [Error], [Permanent], [Snooze] and [Cancel]; context.go: [JobOf] and [Progress]
 //   - command.go: [Command]; environment.go and exits.go: its variables and exit codes
 //   - hooks.go: [Hooks] for metrics
+//
+// Held by TestHandlerReturnDecidesHowTheJobEnds, TestPoller and TestWorkersCompetingRunEachJobOnce here,
+// and by TestKillWorkerAtEachStep of the program.
 package worker

@@ -30,4 +30,7 @@
 //	time.go         how a time is written
 //
 // Package ledger/jsonscan has the JSON scanner.
+//
+// Held by TestBodiesRoundTrip, TestPublicFormEqualsGolden and TestLeavesNeverChange here, and by
+// TestKindNumbersNeverChange of package ledger.
 package event

@@ -10,4 +10,7 @@
 //	JOBLEDGER_FAILPOINT=commit=3s      it waits there for so long
 //	JOBLEDGER_CLOCK=-1h                the program's clock is an hour late
 //	JOBLEDGER_CLOCK=/tmp/clock         by as much as that file says, so that it can jump
+//
+// Held by TestFailpointsAllTested, TestFailpointsAbsentFromRelease and TestKilledAtEachStep of the
+// program. This package is not part of the Go API, and may change in any release.
 package failpoint

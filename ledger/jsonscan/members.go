@@ -13,6 +13,9 @@
 //
 //   - members.go: [Members], [All] and the scanner below them
 //   - values.go: [Text], [Int], [Float], [List] and [Dict] of raw values
+//
+// Held by TestBodiesRoundTrip, TestEventJSONRefusesForeignText and TestDecodeRefusesForeignData of package
+// ledger/event. This package is not part of the Go API, and may change in any release.
 package jsonscan
 
 import (

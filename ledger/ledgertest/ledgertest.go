@@ -1,4 +1,7 @@
 // Package ledgertest opens ledgers for tests, on each engine.
+//
+// For tests only. Held by TestPostgresServerKeepsWhatIsCommitted, TestPostgresServerDiesWithItsProcess and
+// TestSoakFlagKnownToEveryPackage. This package is not part of the Go API, and may change in any release.
 package ledgertest
 
 import (

@@ -4,6 +4,10 @@
 //	info, err := f.Stat()
 //	...
 //	err = ownerfile.Check(path, info)
+//
+// Held by TestLogFolderFollowsLedger and TestLogFolderOfAnotherUser of package commands/worker/attemptlog,
+// and by TestKeyFileIsForItsOwnerOnly and TestGroupSharesLedger of the program. This package is not part
+// of the Go API, and may change in any release.
 package ownerfile
 
 import (

@@ -3,6 +3,10 @@
 //	for line, err := range prefetch.Lines(store.Lines(ctx, ledger.Filter{}, true)) {
 //		…
 //	}
+//
+// Held by TestImportRoundTripOfBadNight and TestImportInStepsNamesTheLine of package commands, and by
+// TestLinesOfAWindow of package export. This package is not part of the Go API, and may change in any
+// release.
 package prefetch
 
 import (

@@ -6,6 +6,9 @@
 // ULID like any other.
 //
 // Files: process.go, kernel_linux.go and kernel_other.go (what a system says of a process).
+//
+// Held by TestGoneProcess here, and by TestKilledWorkerIsSilentAtOnce of the program. This package is not
+// part of the Go API, and may change in any release.
 package process
 
 import (

@@ -12,4 +12,8 @@
 // where they are in the tree, and a checkpoint; it is checked without the ledger.
 //
 // Files in reading order: tree.go, checkpoint.go, split.go, proof.go, statement.go.
+//
+// Held by TestTreeRootIsThatOfRFC6962, TestProofHoldsAndNoChangedByteDoes,
+// TestCheckpointIsReadAsItWasSigned and TestStatementFindsWhatWasTakenOut. This package is not part of the
+// Go API, and may change in any release.
 package proof

@@ -21,4 +21,7 @@
 // again from the file at any time.
 //
 // Files in reading order: facts.go, writer.go, reader.go, check.go, index.go, create.go.
+//
+// Held by TestSegmentHoldsItsRange, TestSegmentMutations and TestCreateNeedsConfirmation. This package is
+// not part of the Go API, and may change in any release.
 package segment

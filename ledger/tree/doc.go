@@ -8,4 +8,8 @@
 //
 // Files in reading order: tree.go, roots.go, source.go, extend.go, seal.go; store.go has the tables of blocks
 // and of seals.
+//
+// Held by TestTreeRootIsThatOfTheEvents, TestTreeProvesNoEditedEvent and
+// TestExtendByTwoAtOnceWritesTheSame. This package is not part of the Go API, and may change in any
+// release.
 package tree

@@ -7,4 +7,7 @@
 // its checks: verify_steps.go, verify_rules.go, verify_limits.go, verify_starts.go, verify_workers.go,
 // verify_keys.go, verify_bodies.go, verify_rows.go and verify_tables.go (which report what package differ
 // finds), evidence.go, verify_archive.go, verify_removed.go; then loader.go, divergence.go.
+//
+// Held by TestVerifyFindsEveryMutation, TestVerifyFinds and TestCheckpointFindsEveryChangedByte here, and
+// by TestImportRoundTripOfRandomHistories of package commands.
 package audit

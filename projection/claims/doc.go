@@ -15,4 +15,8 @@
 //	cache.go    what the writer keeps between claims
 //	sole.go     the one lane of a claim that a server carries out: [FindSoleLane]
 //	put.go      [Put] writes a job's row and keeps all that up to date
+//
+// Held by TestStatementsUseIndexes here, and by TestClaimSearchEqualsSortedFilter,
+// TestClaimSeesChangesOfOtherProcesses and TestReadySaysWhenToComeBack of package commands. This package
+// is not part of the Go API, and may change in any release.
 package claims

@@ -2,6 +2,10 @@
 // long an attempt may take, and how long they wait between attempts. The events queue_defaults say it, which
 // are few, so there is no table. What a job got is in its own enqueued event: later defaults do not change
 // it.
+//
+// Held by TestDefaultsConcernLaterJobs, TestDefaultsOfAnotherProcessBindAtOnce and
+// TestDefaultsSurviveRebuildAndImport of package commands, and by TestScripts/queue of the program. This
+// package is not part of the Go API, and may change in any release.
 package defaults
 
 import (

@@ -8,4 +8,7 @@
 //   - fold.go: the same derived from the events, for verify, rebuild and import
 //
 // It writes no event: package commands does, in the same transaction.
+//
+// Held by TestDependenciesOfAnyGraph, TestDependencyRefused and TestDependencyFaultsAreFound of package
+// commands. This package is not part of the Go API, and may change in any release.
 package deps

@@ -5,6 +5,10 @@
 //
 // Of one job the events say so: that is [Open]. The tables ends and delayed only find those jobs, and which
 // others wait for them.
+//
+// Held by TestSurvivedCommandHolds and TestSurvivedCommandStops of package commands, and by
+// TestLimitCountsCancelledCommand and TestUniqueKeyOfCancelledCommand of the program. This package is not
+// part of the Go API, and may change in any release.
 package ends
 
 import (

@@ -1,4 +1,8 @@
 // Package fold derives everything that the tables hold from the events alone: see [Fold].
+//
+// Held by TestVerifyFindsEveryMutation and TestRebuildRepairsAnyDamage of package projection/audit, and by
+// TestDependenciesOfAnyGraph of package commands. This package is not part of the Go API, and may change
+// in any release.
 package fold
 
 import (

@@ -4,6 +4,8 @@
 // since when a job was ready.
 //
 // Held by TestReady and TestTransitionsEqualEvents here, and by TestFedEventByEventEqualsTheFold of web/view.
+//
+// This package is not part of the Go API, and may change in any release.
 package follow
 
 import (

@@ -4,4 +4,8 @@
 // claims and the live claims. They are written in the transaction that changes these.
 //
 // Files in reading order: lane.go, head.go, changes.go, search.go.
+//
+// Held by TestGroupsAnyCommands, TestGroupsWithManyJobsDelayOthersByTwoRounds and TestGroupsImported of
+// package commands, and by TestVerifyFindsWrongGroups of package projection/audit. This package is not
+// part of the Go API, and may change in any release.
 package group

@@ -7,4 +7,7 @@
 // that changes a job does. audit.Verify compares keyframes with the events, and a rebuild removes wrong ones.
 //
 // Reading order: frame.go (what a keyframe says), store.go (the table).
+//
+// Held by TestFrameEqualsFold, TestAnswersWithAndWithoutKeyframes, TestVerifyFindsWrongKeyframes and
+// TestExtendByManyAtOnce. This package is not part of the Go API, and may change in any release.
 package keyframe

@@ -5,6 +5,10 @@
 //	ns, err = past.Removable(ctx, tx, rules, ns) // within the transaction that removes them
 //
 // The files: past.go says which jobs may leave, keys.go keeps the keys.
+//
+// Held by TestRemovalLosesNothing, TestKeeperCarriesOutThePolicy and TestRemovalGivesSpaceBack of package
+// commands/archive, and by TestScripts/removal of the program. This package is not part of the Go API, and
+// may change in any release.
 package past
 
 import (

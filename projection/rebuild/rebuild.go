@@ -8,6 +8,10 @@
 // What differs, package projection/audit/differ finds, which verify uses too.
 //
 // Reading order: rebuild.go, tables.go.
+//
+// Held by TestRebuildRepairsAnyDamage of package projection/audit, and by TestRebuildWhileWorkersGoOn and
+// TestRebuildWithoutTheTable of package commands. This package is not part of the Go API, and may change
+// in any release.
 package rebuild
 
 import (

@@ -2,6 +2,10 @@
 // [Evolve] is pure. The events carry the next tick, so neither it nor a replay computes one.
 //
 // The files: schedule.go has the fold, table.go its rows.
+//
+// Held by TestHistoriesAreReadBackEqual of package projection, and by TestKeeperSet,
+// TestTickersOnJumpingClocks and TestVerifyFindsAlteredTimetable of package commands/schedule. This
+// package is not part of the Go API, and may change in any release.
 package schedules
 
 import (

@@ -15,4 +15,6 @@
 //	diff.go                    what changed between two moments: [Compare]
 //
 // Held by TestStatusAsOfEqualsFold, TestStatusNowEqualsTail and TestSilentInRetrospect of package commands.
+//
+// This package is not part of the Go API, and may change in any release.
 package status

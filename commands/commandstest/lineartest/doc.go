@@ -14,4 +14,7 @@
 //
 // -histories sets how many histories are checked. The schedules are real, so a seed cannot reproduce a
 // failure.
+//
+// For tests only: TestHistoriesOverHTTPAreLinearizable of the server uses it too. Held by
+// TestSabotageIsNotLinearizable. This package is not part of the Go API, and may change in any release.
 package lineartest

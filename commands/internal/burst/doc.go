@@ -25,4 +25,7 @@
 // As of any event, verify compares the tables with what the events of bursts add up to.
 //
 // Files: turn.go (what a turn is, before and after), statement.go (the SQL, and what it may do).
+//
+// Held by TestPostgresBurstEqualsWrite, TestPostgresBurstWithALostJob and TestPostgresBurstWithLostAnswer
+// of package commands.
 package burst

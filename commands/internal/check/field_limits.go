@@ -1,5 +1,7 @@
 // Package check says what the texts, sizes and times of a command may be. It is pure. Each function returns
 // the [Problem] that it finds, nil if there is none; package commands makes an InvalidError of it.
+//
+// Held by TestEnqueueLimits, TestCommandLimits, TestClaimLimits and TestValidateNames of package commands.
 package check
 
 import (

@@ -3,6 +3,9 @@
 //   - record.go: [Fact], an event about to be recorded, and Record
 //   - delay.go: what is not to begin before the command of a job that was cancelled has ended
 //   - unblock_dependents.go: what an event means for the jobs that wait for its job
+//
+// Held by TestTransitions, TestRecordAloneAppends, TestDependenciesOfAnyGraph and TestSurvivedCommandHolds
+// of package commands.
 package journal
 
 import (

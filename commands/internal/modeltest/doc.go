@@ -11,4 +11,6 @@
 //	end_test.go              the final comparison
 //
 // To reproduce a failure, run the test with the -rapid.failfile or -rapid.seed that it prints.
+//
+// For tests only: its one test is TestModelAnyCommands.
 package modeltest

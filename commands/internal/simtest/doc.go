@@ -13,4 +13,6 @@
 //	sabotage_test.go              the broken variants
 //
 // To reproduce a failure: go test ./commands/internal/simtest -run TestSimulation -seed N.
+//
+// For tests only. Held by TestSimulationFindsSabotage and TestSimulationIsDeterministic.
 package simtest

@@ -6,6 +6,9 @@
 //
 // Files in reading order: sweep.go (one sweep), leases.go (what a sweeper has seen, and when it counts),
 // upkeep.go (keyframes, blocks, dependencies, the -wal file).
+//
+// Held by TestSweepReadsTwice, TestSweepClockRanBack, TestSweepInBatches and TestSweepAddsKeyframes of
+// package commands.
 package sweep
 
 import (

@@ -1,5 +1,8 @@
 // Package usertx runs statements in a database of the embedding program, through whatever that program has:
 // database/sql or pgx. It knows nothing of ledgers.
+//
+// Held by TestOutboxWithPgx, TestOutboxMovesCommittedRowsInOrder and TestOnceOfConcurrentAttempts of
+// package commands/outbox.
 package usertx
 
 import (

@@ -7,4 +7,8 @@
 //
 // Files in reading order: request.go and outcome.go (what is sent), job.go (what is answered), problem.go
 // (errors), strict.go (the reading of untrusted JSON).
+//
+// Held by TestJSONIsRead, TestRemoteIsLikeAService, TestMinimalAnswers and
+// TestRequestsOfProducersAndWorkersAreChecked of the server. This package is not part of the Go API, and
+// may change in any release.
 package wire

@@ -12,6 +12,9 @@
 //   - folder.go: [Folder], [File], [Open] and [Remove], which own the paths
 //   - file.go: [Capture], which writes a file
 //   - check.go: [Stream] and [Stream.Check]
+//
+// Held by TestLogFileKeepsHeadAndTail, TestLogCheckFindsEveryChange and TestLogFolderFollowsNothing. This
+// package is not part of the Go API, and may change in any release.
 package attemptlog
 
 import (

@@ -27,4 +27,7 @@
 //   - deadlines.go: which signal is sent when, without a clock
 //   - input.go, stream.go, retain.go, prefix.go: standard input and output
 //   - orphans_linux.go: [ReapOrphans], for the first process of a container
+//
+// Held by TestScheduleSignals, TestProcessEnd, TestSuperviseAfterWorkerKilled and
+// TestSuperviseEndsDescendants. This package is not part of the Go API, and may change in any release.
 package child

@@ -9,6 +9,9 @@
 // besides), session.go (one connection), rows.go (the rows of a query), bulk.go (statements that write many
 // rows), errors.go (sentinels), schema.go and enum_table.go (comparing a schema, and tables of words, with
 // what they should be).
+//
+// Held by TestBulkWritesEveryRow, TestPutConflictIsOfTheLoserOnly and TestDamageErrorsAreClassified of
+// package ledger, and by TestObjectsAreRepaired of package schema.
 package engine
 
 import (

@@ -17,4 +17,7 @@
 //   - sql.go, bulk.go: statements in PostgreSQL's words
 //   - errors.go: errors as sentinels
 //   - schema.go, inspect.go: checks, repair, and what doctor needs
+//
+// Held by TestPostgresLockTimeoutIsBusy, TestPostgresOlderWriters,
+// TestPostgresOpenEmptyDatabaseByManyStores and TestPostgresKeepsTextAndBytes of package ledger.
 package postgres

@@ -7,6 +7,9 @@
 //	err := r.Decode(ctx, tx, &e)
 //
 // Files in reading order: row.go (the columns, and reading them), write.go.
+//
+// Held by TestStoredEventsRoundTrip, TestStoredEventsOmitDefaults and TestEventsDamageIsNamed of package
+// ledger.
 package row
 
 import (

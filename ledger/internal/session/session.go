@@ -8,6 +8,9 @@
 //	name, err := s.NameOf(ctx, 7)
 //
 // Files in reading order: session.go, dictionary.go (names and workers by number), pool.go.
+//
+// Held by TestDictionaryForgetsRolledBackNames, TestReadPanicAndGoexitGiveTheConnectionBack and
+// TestPostgresReadersReconnect of package ledger.
 package session
 
 import "jobledger/ledger/internal/engine"

@@ -17,4 +17,8 @@
 //   - schema.go, maintain.go, compact.go: checks, repair, copies, checkpoints
 //   - inspect.go, diagnose*.go: what doctor and error texts need
 //   - filelock*.go, replace.go: the exchange of a ledger's file
+//
+// Held by TestOpenRefusesForeignFilesUnchanged, TestReplaceUnderLoadLosesNothing and
+// TestCommitIntoExchangedFileIsUnknown of package ledger, and by TestPowerCutLosesNothingAcknowledged of
+// package ledger/ledgertest/faultvfs.
 package sqlite

@@ -3,6 +3,9 @@
 // Package faultvfs puts a simulated disk between SQLite and a folder. It records the operations that SQLite
 // requests, makes the n-th call fail, and reconstructs the files that a power cut would have left. It is for
 // tests; the program under test does not know about it.
+//
+// Held by TestReplayKnowsWhatIsDurable, TestReplayLosesWholeSectors and TestPowerCutOracleSeesLoss. This
+// package is not part of the Go API, and may change in any release.
 package faultvfs
 
 import (

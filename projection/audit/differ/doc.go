@@ -4,4 +4,8 @@
 //
 // Reading order: jobs.go, which compares many rows per query, queues.go, limits.go, rates.go, heads.go,
 // keyframes.go and dependencies.go, which compare small tables as a whole, text.go.
+//
+// Held by TestVerifyNamesEachDamagedColumn, TestVerifyFindsWrongGroups and TestRebuildRepairsAnyDamage of
+// package projection/audit, and by TestVerifyFindsWrongKeyframes of package projection/keyframe. This
+// package is not part of the Go API, and may change in any release.
 package differ

@@ -1,5 +1,7 @@
 // Package historytest reads the histories of testdata/history and writes them into a ledger, for the tests of
 // projection and audit. It is for tests only.
+//
+// Packages attempts, follow, keyframe, query and status use it in their tests too.
 package historytest
 
 import (

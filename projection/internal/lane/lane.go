@@ -6,6 +6,9 @@
 //
 // The parts are separated by a space, which occurs in none of them (limits are checked before a job is
 // enqueued), and which sorts before every character that may follow.
+//
+// Held by TestClaimSearchEqualsSortedFilter, TestClaimMergesManyLanes and TestAgeingIsOfOneQueue of
+// package commands.
 package lane
 
 import (

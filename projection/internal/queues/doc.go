@@ -2,4 +2,6 @@
 // jobs, [Causes] says for what they wait. It asks nothing that a user named; package query does.
 //
 // TestDepthEqualsTheFold, TestMomentsEqualFold and TestCausesOfWaits in package query hold it.
+//
+// Held by TestDepthEqualsTheFold and TestWaitsAreOfReadyJobs of package projection/query.
 package queues

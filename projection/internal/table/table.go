@@ -1,5 +1,8 @@
 // Package table is the layout of the table jobs, as projection writes it and audit compares it, and ways to
 // read a single row and a column of numbers. It knows columns and values, not what they mean.
+//
+// Held by TestHistoriesAreReadBackEqual of package projection, and by TestVerifyNamesEachDamagedColumn and
+// TestRebuildRepairsAnyDamage of package projection/audit.
 package table
 
 import (

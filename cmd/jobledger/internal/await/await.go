@@ -1,5 +1,11 @@
 // Package await waits until something happens in a ledger, or to a process. It polls, at most so often that
-// it keeps no core busy, and stops when its context ends.
+// it keeps no core busy, and stops when its context ends. A reader that waits remembers the end of what it
+// saw ([SeenEnd]), so that it notices when the ledger is another one than before: a standby that takes over
+// without the last events soon has others in their place, and so has a server that lost them in a crash. The
+// length of the ledger alone does not show that.
+//
+// Held by TestEndsReturnsOpenJobs, TestLongerFindsALedgerThatLacksEvents, TestOutageIsOutlasted and
+// TestProcessEndStopsWithContext here, and by TestStreamResetsAfterFailoverThatLostEvents of the server.
 package await
 
 import (
@@ -10,7 +16,6 @@ import (
 	"syscall"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/seen"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -104,7 +109,7 @@ func divide(ctx context.Context, store *ledger.Store, ids []event.JobID) (ended 
 
 // look compares the ledger, whose last event is at tail, with what was seen, and takes in its end.
 // ErrReplaced says that it lacks what was seen.
-func look(ctx context.Context, tx *ledger.Tx, end *seen.End, tail int64) error {
+func look(ctx context.Context, tx *ledger.Tx, end *SeenEnd, tail int64) error {
 	holds, err := end.Holds(ctx, tx, tail)
 	switch {
 	case err != nil:
@@ -121,7 +126,7 @@ func look(ctx context.Context, tx *ledger.Tx, end *seen.End, tail int64) error {
 // returns after itself when ctx ends, or gone reports that the reader of the output went away. It outlasts
 // outages of the server, and returns ErrReplaced if the ledger lacks what was seen, as after a failover that
 // lost events.
-func Longer(ctx context.Context, store *ledger.Store, after int64, end *seen.End, o *Outage,
+func Longer(ctx context.Context, store *ledger.Store, after int64, end *SeenEnd, o *Outage,
 	gone func() bool) (tail int64, err error) {
 	for tail = after; tail <= after; {
 		if gone() || sleep(ctx, tailPoll) != nil {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"jobledger/cmd/jobledger/internal/seen"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -51,12 +50,12 @@ func TestLongerReturnsTail(t *testing.T) {
 		t.Fatal(err)
 	}
 	there := func() bool { return false }
-	tail, err := Longer(t.Context(), service.Store, 0, &seen.End{}, &Outage{}, there)
+	tail, err := Longer(t.Context(), service.Store, 0, &SeenEnd{}, &Outage{}, there)
 	if tail != 1 || err != nil {
 		t.Errorf("got %d, %v, want 1", tail, err)
 	}
 	gone := func() bool { return true }
-	tail, err = Longer(t.Context(), service.Store, 1, &seen.End{Pos: 1}, &Outage{}, gone)
+	tail, err = Longer(t.Context(), service.Store, 1, &SeenEnd{Pos: 1}, &Outage{}, gone)
 	if tail != 1 || err != nil {
 		t.Errorf("without a reader: got %d, %v, want 1", tail, err)
 	}
@@ -73,14 +72,14 @@ func TestLongerFindsALedgerThatLacksEvents(t *testing.T) {
 		}
 	}
 	there := func() bool { return false }
-	longer := func(service *commands.Service, after int64, end *seen.End) error {
+	longer := func(service *commands.Service, after int64, end *SeenEnd) error {
 		_, err := Longer(t.Context(), service.Store, after, end, &Outage{}, there)
 		return err
 	}
 	mail := commands.Enqueue{Queue: "mail"}
 	enqueue(one, mail, mail)
 	enqueue(other, mail)
-	end := seen.End{}
+	end := SeenEnd{}
 	if err := longer(one, 0, &end); err != nil || end.Pos != 2 {
 		t.Fatalf("seen up to %d: %v", end.Pos, err)
 	}
@@ -121,7 +120,7 @@ func TestOutageIsOutlasted(t *testing.T) {
 	}()
 	go func() {
 		there := func() bool { return false }
-		tail, err := Longer(t.Context(), service.Store, 1, &seen.End{Pos: 1}, outage(), there)
+		tail, err := Longer(t.Context(), service.Store, 1, &SeenEnd{Pos: 1}, outage(), there)
 		if err == nil && tail != 2 {
 			err = fmt.Errorf("the tail is %d, want 2", tail)
 		}

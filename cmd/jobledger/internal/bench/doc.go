@@ -17,4 +17,6 @@
 //   - load.go: callers that enqueue, and workers
 //   - process.go: the same in other processes
 //   - table.go: results as a [Table] for people
+//
+// Held by TestRunEachPhase, TestRunWithTwoProcesses and TestResultReportsJobsThatRanTwiceOrAreLeft.
 package bench

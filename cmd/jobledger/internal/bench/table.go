@@ -3,15 +3,15 @@ package bench
 import (
 	"fmt"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 )
 
 // Table is results for people.
-func Table(results []Result) *render.Table {
-	t := &render.Table{Columns: []render.Column{{Title: "PHASE"}}}
+func Table(results []Result) *words.Table {
+	t := &words.Table{Columns: []words.Column{{Title: "PHASE"}}}
 	for _, title := range []string{"WORKERS", "JOBS", "SECONDS", "JOBS/S", "P50 MS", "P99 MS", "MAX MS",
 		"BYTES/JOB", "SYNCS/JOB", "RUN", "LEFT", "DISK SYNCS/S"} {
-		t.Columns = append(t.Columns, render.Column{Title: title, Right: true})
+		t.Columns = append(t.Columns, words.Column{Title: title, Right: true})
 	}
 	for _, r := range results {
 		workers := fmt.Sprint(r.Workers)

@@ -1,4 +1,6 @@
 // Package buildinfo says which build of a program this is, by what the Go toolchain has written into it.
+//
+// Held by TestBuildString, TestReadKnowsTheRunningProgram and TestScripts/version of the program.
 package buildinfo
 
 import (

@@ -7,6 +7,9 @@
 // Jobs are changed in chunks of one transaction each, with an event for each job, the newest first. A job
 // that was changed no longer matches, so an act that was cut off is continued by the same act once more. The
 // package prints nothing.
+//
+// Held by TestRunContinues, TestRunPassesJobsThatChanged and TestSpreadIsEven here, and by
+// TestScripts/bulk of the program.
 package bulk
 
 import (

@@ -5,7 +5,7 @@ import (
 	"os"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 )
 
@@ -45,9 +45,9 @@ func (p *Program) DBFlag() string {
 		return ""
 	}
 	if ledger.IsServerAddress(p.DB) {
-		return " --db " + render.QuoteShell(withoutPassword(p.DB))
+		return " --db " + words.QuoteShell(withoutPassword(p.DB))
 	}
-	return " --db " + render.QuoteShell(p.DB)
+	return " --db " + words.QuoteShell(p.DB)
 }
 
 // RequireFile returns an error unless the ledger is a file; the hint names what to use with a server instead.

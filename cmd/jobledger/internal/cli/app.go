@@ -20,7 +20,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/buildinfo"
 	"jobledger/cmd/jobledger/internal/fault"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/failpoint"
@@ -128,8 +128,8 @@ type errorJSON struct {
 // printError prints an error: a message and its hint, or with --json an object.
 func (p *Program) printError(code int, message, hint string) {
 	if p.JSON {
-		line, err := render.JSONLine(errorJSON{fault.WordOf(code), render.Shorten(message),
-			render.TextOrNull(render.Shorten(hint)),
+		line, err := words.JSONLine(errorJSON{fault.WordOf(code), words.Shorten(message),
+			words.TextOrNull(words.Shorten(hint)),
 			code})
 		if err == nil {
 			_, _ = p.Stderr.Write(line) // there is no other place to report to
@@ -138,7 +138,7 @@ func (p *Program) printError(code int, message, hint string) {
 	}
 	p.Message("%s", message)
 	if hint != "" {
-		fmt.Fprintf(p.Stderr, "hint: %s\n", render.EscapeLines(render.Shorten(hint)))
+		fmt.Fprintf(p.Stderr, "hint: %s\n", words.EscapeLines(words.Shorten(hint)))
 	}
 }
 
@@ -240,7 +240,7 @@ func (p *Program) globals(c *Context, given map[string]bool) error {
 	}
 	if prefix := commands.ReservedActor(p.Actor); prefix != "" {
 		err := Usagef("actor %q is not allowed: names with %s are for those that the program starts as such",
-			render.Shorten(p.Actor), prefix)
+			words.Shorten(p.Actor), prefix)
 		return WithHint(err, "name a person or a script, such as 'cli:ada' or 'deploy'")
 	}
 	p.JSON = c.Bool("json")

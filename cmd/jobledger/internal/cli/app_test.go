@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/fault"
-	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/cmd/jobledger/internal/timespec"
+	"jobledger/cmd/jobledger/internal/when"
+	"jobledger/cmd/jobledger/internal/words"
 )
 
 func TestExitCodesOfErrors(t *testing.T) {
@@ -149,12 +149,12 @@ func pauseLike(p *Program) Verb {
 			}
 			if p.JSON {
 				return p.PrintJSON(map[string]any{
-					"queue": queue, "reason": c.String("reason"), "since": render.JSONTime(since.Time),
+					"queue": queue, "reason": c.String("reason"), "since": words.JSONTime(since.Time),
 					"grace": grace.Seconds(), "given": given,
 				})
 			}
 			t := &Table{Columns: []Column{{Title: "QUEUE", Least: 8}, {Title: "STATE", State: true}, {Title: "SINCE"}}}
-			t.Add(queue, "paused", render.Age(since.Time, p.Now()))
+			t.Add(queue, "paused", words.Age(since.Time, p.Now()))
 			return p.PrintTable(t)
 		},
 	}
@@ -175,7 +175,7 @@ func TestProgramRunsVerb(t *testing.T) {
 			"jobledger: --grace: \"5\" has no unit; give a duration from 0s to 1h, such as 90s or 1h30m\n"},
 		{"-q mail --since 2026-05-04", 2, "",
 			"jobledger: --since: \"2026-05-04\" has no time zone: add Z or an offset such as +02:00\nhint: " +
-				timespec.WhenForms + "\n"},
+				when.WhenForms + "\n"},
 	}
 	for _, tt := range tests {
 		p, stdout := printing(0, false)

@@ -9,7 +9,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"jobledger/cmd/jobledger/internal/fault"
-	"jobledger/cmd/jobledger/internal/timespec"
+	"jobledger/cmd/jobledger/internal/when"
 	"jobledger/commands"
 )
 
@@ -154,7 +154,7 @@ func (l *line) add(f Flag, global bool, word, value string, hasValue bool, after
 func valueOfSwitch(word, value string) error {
 	word, _, _ = strings.Cut(word, "=")
 	err := Usagef("%s takes no value, so it cannot be %q", word, value)
-	if _, parseErr := timespec.ParseDuration(value); parseErr == nil && word == "--watch" {
+	if _, parseErr := when.ParseDuration(value); parseErr == nil && word == "--watch" {
 		return WithHint(err, "write %s %s, without =", word, value)
 	}
 	return WithHint(err, "%s alone switches it on; %s=false is as if it were not there", word, word)

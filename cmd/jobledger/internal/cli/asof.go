@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/fault"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -45,8 +45,8 @@ func (p *Program) At(m projection.Moment) *Program {
 
 // Moment is a past moment as a line for people: when, at which event, how long ago.
 func (p *Program) Moment(m projection.Moment) string {
-	return fmt.Sprintf("as of %s (pos %d), %s", render.Time(p.Local(m.At)), m.Pos, render.Age(m.At, p.Now()))
+	return fmt.Sprintf("as of %s (pos %d), %s", words.Time(p.Local(m.At)), m.Pos, words.Age(m.At, p.Now()))
 }
 
-// FormatMillis is [render.Millis] in the zone in which times are shown.
-func (p *Program) FormatMillis(t time.Time) string { return render.Millis(p.Local(t)) }
+// FormatMillis is [words.Millis] in the zone in which times are shown.
+func (p *Program) FormatMillis(t time.Time) string { return words.Millis(p.Local(t)) }

@@ -7,7 +7,7 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 )
 
 // completeWord as the first word asks for the words that may follow the ones after it. The scripts for shells
@@ -17,14 +17,14 @@ const completeWord = "__complete"
 
 // complete prints the completions of the last of words (which may be empty), one a line, with a description
 // after a tab. If it prints none, the shell offers files.
-func (p *Program) complete(verbs []Verb, words []string) error {
-	if len(words) == 0 {
-		words = []string{""}
+func (p *Program) complete(verbs []Verb, texts []string) error {
+	if len(texts) == 0 {
+		texts = []string{""}
 	}
-	last := words[len(words)-1]
-	for _, c := range p.candidates(verbs, words) {
+	last := texts[len(texts)-1]
+	for _, c := range p.candidates(verbs, texts) {
 		if strings.HasPrefix(c[0], last) {
-			if _, err := fmt.Fprintf(p.Stdout, "%s\t%s\n", c[0], render.Escape(c[1])); err != nil {
+			if _, err := fmt.Fprintf(p.Stdout, "%s\t%s\n", c[0], words.Escape(c[1])); err != nil {
 				return err
 			}
 		}

@@ -23,4 +23,7 @@
 //
 // It is not a place for what a verb finds out about the ledger: that belongs to a package of its own, such as
 // jobledger/cmd/jobledger/internal/state, that returns values.
+//
+// Held by TestProgramRunsVerb, TestNormalizeFlagsBeforeArguments, TestExitCodesOfErrors,
+// TestTableFitsTheTerminal and TestProgressOnTerminalOnly.
 package cli

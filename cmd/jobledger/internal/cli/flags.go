@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/timespec"
+	"jobledger/cmd/jobledger/internal/when"
 
 	"jobledger/projection/query"
 
@@ -80,7 +80,7 @@ func DurationValue(c *Context, name string) (d time.Duration, ok bool) {
 	if s == "" {
 		return 0, false
 	}
-	d, err := timespec.ParseDuration(s)
+	d, err := when.ParseDuration(s)
 	return d, err == nil // the flag's action has checked it
 }
 
@@ -91,9 +91,9 @@ func ListFlag(name, usage string, aliases ...string) *StringSliceFlag {
 }
 
 // WhenFlag reads a flag whose value is a time or a position in the ledger; ok is false if it was not given.
-func (p *Program) WhenFlag(c *Context, name string) (w timespec.When, ok bool, err error) {
+func (p *Program) WhenFlag(c *Context, name string) (w when.When, ok bool, err error) {
 	if !c.IsSet(name) {
-		return timespec.When{}, false, nil
+		return when.When{}, false, nil
 	}
 	w, err = ParseWhen(name, c.String(name), p.Now())
 	return w, err == nil, err
@@ -101,7 +101,7 @@ func (p *Program) WhenFlag(c *Context, name string) (w timespec.When, ok bool, e
 
 // FromTo reads --from and --to; one that was not given is nil. A --from later than --to, which would match
 // nothing, is an error. A time and a position are not compared.
-func (p *Program) FromTo(c *Context) (from, to *timespec.When, err error) {
+func (p *Program) FromTo(c *Context) (from, to *when.When, err error) {
 	if w, given, err := p.WhenFlag(c, "from"); err != nil {
 		return nil, nil, err
 	} else if given {

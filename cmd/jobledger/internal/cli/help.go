@@ -9,7 +9,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"jobledger/cmd/jobledger/internal/fault"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 )
 
 // Help prints the help of the verb or the topic named, or of the whole program for an empty name.
@@ -57,13 +57,13 @@ func (p *Program) writeVerbHelp(w io.Writer, v Verb) {
 	fmt.Fprintf(w, "%s %s: %s\n\nEXAMPLES\n", ProgramName, v.Name, v.Usage)
 	for _, e := range v.Examples {
 		fmt.Fprintf(w, "  %s\n", e[0])
-		for _, l := range render.Wrap(e[1], p.helpWidth()-6) {
+		for _, l := range words.Wrap(e[1], p.helpWidth()-6) {
 			fmt.Fprintf(w, "      %s\n", l)
 		}
 	}
 	fmt.Fprintf(w, "\nUSAGE\n  %s\n", v.synopsis())
 	for paragraph := range strings.SplitSeq(v.About, "\n") {
-		for i, l := range render.Wrap(paragraph, p.helpWidth()-2) {
+		for i, l := range words.Wrap(paragraph, p.helpWidth()-2) {
 			if i == 0 {
 				fmt.Fprintln(w)
 			}
@@ -125,8 +125,8 @@ func (p *Program) writeRows(w io.Writer, rows [][2]string, left int) {
 			fmt.Fprintf(w, "  %s\n", label)
 			label = ""
 		}
-		for _, l := range render.Wrap(r[1], p.helpWidth()-left-4) {
-			fmt.Fprintf(w, "  %s  %s\n", render.Pad(label, left, false), l)
+		for _, l := range words.Wrap(r[1], p.helpWidth()-left-4) {
+			fmt.Fprintf(w, "  %s  %s\n", words.Pad(label, left, false), l)
 			label = ""
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/term"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 )
 
@@ -44,7 +44,7 @@ func (p *Program) CanAsk() bool {
 func (p *Program) Ask(format string, args ...any) bool {
 	_ = p.Flush()
 	question := fmt.Sprintf(format, args...)
-	fmt.Fprintf(p.Stderr, "%s: %s [y/N] ", ProgramName, render.EscapeLines(question))
+	fmt.Fprintf(p.Stderr, "%s: %s [y/N] ", ProgramName, words.EscapeLines(question))
 	answer := ""
 	for b := make([]byte, 1); len(answer) < 100; { // no more than the line: the rest answers what comes next
 		if n, err := p.stdin.Read(b); n == 0 || err != nil || b[0] == '\n' {

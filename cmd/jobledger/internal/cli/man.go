@@ -7,7 +7,7 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 )
 
 // Manual returns the text under v's name in the manual page.
@@ -15,7 +15,7 @@ func (v Verb) Manual() string {
 	var b strings.Builder
 	b.WriteString(v.synopsis() + "\n")
 	for paragraph := range strings.SplitSeq(v.About, "\n") {
-		for i, l := range render.Wrap(paragraph, 72) {
+		for i, l := range words.Wrap(paragraph, 72) {
 			if i == 0 {
 				b.WriteString("\n")
 			}

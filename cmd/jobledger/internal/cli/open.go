@@ -13,7 +13,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"jobledger/cmd/jobledger/internal/logfile"
+	"jobledger/cmd/jobledger/internal/logs"
 	"jobledger/commands"
 	"jobledger/commands/archive"
 	"jobledger/ledger"
@@ -120,7 +120,7 @@ func (p *Program) Read(ctx context.Context, fn func(*ledger.Tx) error) error {
 // LogFolder returns the folder for the output of a worker's commands. If there is none, it prints a message
 // and returns "".
 func (p *Program) LogFolder(service *commands.Service) string {
-	folder, err := logfile.Folder(service.Store.Path())
+	folder, err := logs.Folder(service.Store.Path())
 	if err != nil {
 		p.Message("what commands write is not kept for 'jobledger logs': %v", err)
 	}

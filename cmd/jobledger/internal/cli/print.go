@@ -9,8 +9,7 @@ import (
 
 	"github.com/rivo/uniseg"
 
-	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/cmd/jobledger/internal/terminal"
+	"jobledger/cmd/jobledger/internal/words"
 )
 
 // Flush writes the buffer of Stdout.
@@ -19,7 +18,7 @@ func (p *Program) Flush() error { return p.Stdout.Flush() }
 // Message prints a line on Stderr that begins with the program's name. It does not touch Stdout, so
 // goroutines may call it.
 func (p *Program) Message(format string, args ...any) {
-	fmt.Fprintf(p.Stderr, "%s: %s\n", ProgramName, render.EscapeLines(render.Shorten(fmt.Sprintf(format,
+	fmt.Fprintf(p.Stderr, "%s: %s\n", ProgramName, words.EscapeLines(words.Shorten(fmt.Sprintf(format,
 		args...))))
 }
 
@@ -32,7 +31,7 @@ func (p *Program) MessageAfter(format string, args ...any) error {
 
 // PrintLine prints one line of data.
 func (p *Program) PrintLine(text string) error {
-	_, err := fmt.Fprintln(p.Stdout, render.Escape(text))
+	_, err := fmt.Fprintln(p.Stdout, words.Escape(text))
 	return err
 }
 
@@ -40,7 +39,7 @@ func (p *Program) PrintLine(text string) error {
 // escapes control characters.
 func (p *Program) PrintRaw(b []byte) error {
 	if p.StdoutTerminal {
-		b = []byte(render.EscapeLines(string(b)))
+		b = []byte(words.EscapeLines(string(b)))
 	}
 	_, err := p.Stdout.Write(b)
 	return err
@@ -48,7 +47,7 @@ func (p *Program) PrintRaw(b []byte) error {
 
 // PrintJSON prints v as one line of JSON. Characters that could harm a terminal are written as \u sequences.
 func (p *Program) PrintJSON(v any) error {
-	line, err := render.JSONLine(v)
+	line, err := words.JSONLine(v)
 	if err == nil {
 		_, err = p.Stdout.Write(line)
 	}
@@ -91,7 +90,7 @@ func (p *Program) PrintWrapped(lines ...string) error {
 	for _, line := range lines {
 		parts := []string{line}
 		if p.Width > 0 {
-			parts = render.Wrap(line, max(p.Width-4, 20))
+			parts = words.Wrap(line, max(p.Width-4, 20))
 		}
 		for i, part := range parts {
 			if i > 0 {
@@ -104,8 +103,8 @@ func (p *Program) PrintWrapped(lines ...string) error {
 }
 
 // Paint colors text, which must be escaped and padded, if Stdout takes colors.
-func (p *Program) Paint(s render.Style, text string) string {
-	if !p.Color || s == render.Plain || strings.TrimSpace(text) == "" {
+func (p *Program) Paint(s words.Style, text string) string {
+	if !p.Color || s == words.Plain || strings.TrimSpace(text) == "" {
 		return text
 	}
 	body := strings.TrimRight(text, " ")
@@ -115,8 +114,8 @@ func (p *Program) Paint(s render.Style, text string) string {
 // Local returns t in the zone in which times are shown.
 func (p *Program) Local(t time.Time) time.Time { return t.In(p.Now().Location()) }
 
-// Describe is [render.Describe] in the zone in which times are shown.
-func (p *Program) Describe(e event.Event) string { return render.Describe(e, p.Now().Location()) }
+// Describe is [words.Describe] in the zone in which times are shown.
+func (p *Program) Describe(e event.Event) string { return words.Describe(e, p.Now().Location()) }
 
 // widthOf returns how wide columns are with the spaces between them.
 func widthOf(columns []string) int { return uniseg.StringWidth(strings.Join(columns, "  ")) }
@@ -124,7 +123,7 @@ func widthOf(columns []string) int { return uniseg.StringWidth(strings.Join(colu
 // PrintEvent prints the columns of a listing, each in the style of its index, and then text. On a terminal
 // text is wrapped: to the right of the columns if there is room, otherwise below them, and so are columns
 // that do not fit. In a pipe it is one line.
-func (p *Program) PrintEvent(columns []string, paints []render.Style, text string) error {
+func (p *Program) PrintEvent(columns []string, paints []words.Style, text string) error {
 	for n := len(columns) - 1; p.Width > 0 && n > 0 && widthOf(columns) > p.Width; n-- {
 		text = strings.TrimSpace(columns[n]) + " " + text
 		columns = columns[:n]
@@ -134,16 +133,16 @@ func (p *Program) PrintEvent(columns []string, paints []render.Style, text strin
 		plain.WriteString(c + "  ")
 		line.WriteString(p.Paint(paints[i], c) + "  ")
 	}
-	text = render.Escape(text)
+	text = words.Escape(text)
 	indent := uniseg.StringWidth(plain.String())
 	if p.Width == 0 || indent+uniseg.StringWidth(text) <= p.Width {
 		_, err := p.Stdout.WriteString(strings.TrimRight(line.String()+text, " ") + "\n")
 		return err
 	}
-	lines := render.Wrap(text, p.Width-indent)
+	lines := words.Wrap(text, p.Width-indent)
 	if p.Width-indent < 60 {
 		indent = 4
-		lines = append([]string{""}, render.Wrap(text, max(p.Width-indent, 20))...)
+		lines = append([]string{""}, words.Wrap(text, max(p.Width-indent, 20))...)
 	}
 	for i, l := range lines {
 		if i == 0 {
@@ -158,10 +157,10 @@ func (p *Program) PrintEvent(columns []string, paints []render.Style, text strin
 	return nil
 }
 
-// StartProgress starts a bar on Stderr, if that is a terminal: see terminal.StartProgress.
-func (p *Program) StartProgress(what string, total int64) *terminal.Progress {
+// StartProgress starts a bar on Stderr, if that is a terminal: see [StartProgress].
+func (p *Program) StartProgress(what string, total int64) *Progress {
 	if !p.StderrTerminal {
 		return nil
 	}
-	return terminal.StartProgress(p.Stderr, what, total)
+	return StartProgress(p.Stderr, what, total)
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/rivo/uniseg"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 )
 
 func exampleTable() *Table {
@@ -117,7 +117,7 @@ func TestLongLinesFitTerminal(t *testing.T) {
 	for _, width := range []int{0, 60, 80, 100, 200} {
 		p, out := printing(width, false)
 		for _, err := range []error{
-			p.PrintEvent(columns, make([]render.Style, 5), "in queue mail by cli:root@vm; payload of 2 bytes"),
+			p.PrintEvent(columns, make([]words.Style, 5), "in queue mail by cli:root@vm; payload of 2 bytes"),
 			p.PrintWrapped("a line with many ids: " + strings.Repeat(id+" ", 9)),
 		} {
 			if err != nil {

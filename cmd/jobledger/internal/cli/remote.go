@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/logfile"
+	"jobledger/cmd/jobledger/internal/logs"
 	"jobledger/commands/remote"
 )
 
@@ -79,7 +79,7 @@ func (p *Program) RemoteEnvironment(c *Context) (url string, also []string) {
 
 // RemoteLogFolder is LogFolder for the ledger of a server.
 func (p *Program) RemoteLogFolder(url string) string {
-	folder, err := logfile.StateFolder()
+	folder, err := logs.StateFolder()
 	if err != nil {
 		p.Message("what commands write is not kept for 'jobledger logs': %v", err)
 		return ""

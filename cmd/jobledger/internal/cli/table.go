@@ -3,13 +3,13 @@ package cli
 import (
 	"github.com/rivo/uniseg"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 )
 
-// Tables are laid out by package render.
+// Tables are laid out by package words.
 type (
-	Table  = render.Table
-	Column = render.Column
+	Table  = words.Table
+	Column = words.Column
 )
 
 // PrintTable prints t with its header. On a terminal columns are dropped until it fits; in a pipe it is
@@ -35,11 +35,11 @@ func (p *Program) PrintPairs(pairs ...[2]string) error {
 		if pair[1] == "" {
 			continue
 		}
-		value := render.Escape(pair[1])
+		value := words.Escape(pair[1])
 		if pair[0] == "state" {
-			value = p.Paint(render.StateStyles[value], value)
+			value = p.Paint(words.StateStyles[value], value)
 		}
-		if _, err := p.Stdout.WriteString(render.Pad(pair[0], left, false) + "  " + value + "\n"); err != nil {
+		if _, err := p.Stdout.WriteString(words.Pad(pair[0], left, false) + "  " + value + "\n"); err != nil {
 			return err
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/fault"
-	"jobledger/cmd/jobledger/internal/terminal"
 )
 
 // topicsWord as the argument of help lists the topics.
@@ -131,7 +130,7 @@ func (p *Program) showTopic(t Topic) error {
 	if p.JSON {
 		return json.NewEncoder(p.Stdout).Encode(t)
 	}
-	if command := terminal.Pager(); p.StdoutTerminal && command != nil {
+	if command := Pager(); p.StdoutTerminal && command != nil {
 		if err := p.Flush(); err != nil {
 			return err
 		}

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-
-	"jobledger/cmd/jobledger/internal/terminal"
 )
 
 var somePages = fstest.MapFS{
@@ -51,7 +49,7 @@ func TestPager(t *testing.T) {
 			}
 		}
 		got := ""
-		if c := terminal.Pager(); c != nil {
+		if c := Pager(); c != nil {
 			got = strings.Join(append([]string{filepath.Base(c.Path)}, c.Args[1:]...), " ")
 		}
 		if got != tt.want {

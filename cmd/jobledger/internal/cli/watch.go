@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/fault"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 )
 
@@ -37,7 +37,7 @@ func (p *Program) Watch(ctx context.Context, every string, show func(draft *Prog
 			if code != ExitBusy || errors.Is(err, ledger.ErrReplaced) {
 				return err
 			}
-			p.Message("%s; trying again in %s", why, render.Duration(pause))
+			p.Message("%s; trying again in %s", why, words.Duration(pause))
 		}
 		select {
 		case <-ctx.Done():
@@ -65,7 +65,7 @@ func (p *Program) redraw(first bool, pause time.Duration, show func(draft *Progr
 	case p.StdoutTerminal: // line by line over the old picture, and not on an empty screen: that would flicker
 		const clear, home, restOfLine, restOfScreen = "\x1b[2J", "\x1b[H", "\x1b[K", "\x1b[J"
 		text = fmt.Sprintf("%s at %s, again every %s until you press Ctrl-C\n\n", DisplayDSN(p.DB),
-			render.Time(p.Now()), render.Duration(pause)) + text
+			words.Time(p.Now()), words.Duration(pause)) + text
 		text = home + strings.ReplaceAll(text, "\n", restOfLine+"\n") + restOfScreen
 		if first {
 			text = clear + text

@@ -4,15 +4,15 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/fault"
-	"jobledger/cmd/jobledger/internal/timespec"
+	"jobledger/cmd/jobledger/internal/when"
 )
 
-// ParseWhen reads the value of a flag as [timespec.ReadWhen] does.
-func ParseWhen(flag, s string, now time.Time) (timespec.When, error) {
-	return timespec.ReadWhen(fault.FieldOf(flag), s, now)
+// ParseWhen reads the value of a flag as [when.ReadWhen] does.
+func ParseWhen(flag, s string, now time.Time) (when.When, error) {
+	return when.ReadWhen(fault.FieldOf(flag), s, now)
 }
 
-// ParseDuration reads the value of a flag as [timespec.DurationWithin] does.
+// ParseDuration reads the value of a flag as [when.DurationWithin] does.
 func ParseDuration(flag, s string, lo, hi time.Duration, allowZero bool) (time.Duration, error) {
-	return timespec.ReadDuration("--"+flag, s, lo, hi, allowZero)
+	return when.ReadDuration("--"+flag, s, lo, hi, allowZero)
 }

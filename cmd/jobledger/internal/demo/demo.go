@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -116,7 +116,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	if err := d.enqueue(ctx, files); err != nil {
 		return Result{}, err
 	}
-	d.say("%s enqueued in %s, one for each file of %s", render.Count(int64(len(files)), "job"), d.ShownDB,
+	d.say("%s enqueued in %s, one for each file of %s", words.Count(int64(len(files)), "job"), d.ShownDB,
 		d.Folder)
 	victim, err := d.work(ctx)
 	if err != nil {

@@ -10,4 +10,7 @@
 //   - demo.go: [Run]
 //   - place.go: the ledger of an earlier demo
 //   - workers.go: the two processes
+//
+// Held by TestScripts/demo, TestRunRefusesAnEmptyFolderAndAnEarlierLedger and TestDemoOnPostgres of the
+// program.
 package demo

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands/archive"
 	"jobledger/ledger"
 	"jobledger/ledger/proof"
@@ -105,8 +105,8 @@ func (d *examination) openForLong(ctx context.Context, tx *ledger.Tx, period tim
 	if err == nil {
 		d.advise(CodeOpen, "'"+d.command("why "+string(jobs[first].ID))+"' says what it waits for; cancel what "+
 			"is not wanted any more", "%s %s not ended, and %s enqueued more than two periods of the archive "+
-			"policy ago; the oldest: %s in %s", render.Count(n, "job"), render.Plural(n, "has", "have"),
-			render.Plural(n, "was", "were"), jobs[first].ID, jobs[first].Queue)
+			"policy ago; the oldest: %s in %s", words.Count(n, "job"), words.Plural(n, "has", "have"),
+			words.Plural(n, "was", "were"), jobs[first].ID, jobs[first].Queue)
 	}
 	return err
 }

@@ -13,9 +13,9 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"jobledger/cmd/jobledger/internal/logcheck"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/logs"
 	"jobledger/cmd/jobledger/internal/state"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -189,8 +189,8 @@ func (d *examination) leases(ctx context.Context, tx *ledger.Tx) error {
 	o, err := status.OverdueLeases(ctx, tx, d.now(), sweepDelay)
 	if err == nil && o.Leases > 0 {
 		d.problem(CodeLeases, "'"+d.command("sweep")+"' once, or let a worker run: it sweeps",
-			"%s ran out, the first at %s, and the %s not taken back: no sweeper runs", render.Count(o.Leases, "lease"),
-			d.since(o.Oldest), render.Plural(o.Leases, "job was", "jobs were"))
+			"%s ran out, the first at %s, and the %s not taken back: no sweeper runs", words.Count(o.Leases, "lease"),
+			d.since(o.Oldest), words.Plural(o.Leases, "job was", "jobs were"))
 	}
 	return err
 }
@@ -211,9 +211,9 @@ func (d *examination) workers(ctx context.Context, tx *ledger.Tx) error {
 			"see whether the process is there ('"+d.command("workers")+"'); "+
 				"if it is gone, a sweeper takes its jobs back",
 			"%s %s silent and did not report %s end: %s, holding %s; the first: %s (%s), last seen %s",
-			render.Count(n, "worker"), render.Plural(n, "is", "are"), render.Plural(n, "its", "their"),
-			render.WorkerNames(silent), countOrNone(jobs, "job"),
-			w.Name, render.Process(w.Worker), render.AgeOrOn(w.SeenAt, d.now()))
+			words.Count(n, "worker"), words.Plural(n, "is", "are"), words.Plural(n, "its", "their"),
+			words.WorkerNames(silent), countOrNone(jobs, "job"),
+			w.Name, words.Process(w.Worker), words.AgeOrOn(w.SeenAt, d.now()))
 	}
 	return err
 }
@@ -223,8 +223,8 @@ func (d *examination) queues(ctx context.Context, tx *ledger.Tx) error {
 	for _, q := range queues {
 		if q.Paused && q.Ready > 0 {
 			d.advise(CodePaused, d.command("resume -q "+q.Name), "the queue %s is paused by %s since %s: %s; %s there",
-				q.Name, q.Actor, d.since(q.Since), render.ReasonOrNone(q.Reason),
-				render.Count(q.Ready, "job")+render.Plural(q.Ready, " waits", " wait"))
+				q.Name, q.Actor, d.since(q.Since), words.ReasonOrNone(q.Reason),
+				words.Count(q.Ready, "job")+words.Plural(q.Ready, " waits", " wait"))
 		}
 	}
 	return err
@@ -246,11 +246,11 @@ func (d *examination) stranded(ctx context.Context, tx *ledger.Tx) error {
 		}
 		if len(s.Serving) > 0 {
 			reason = fmt.Sprintf("none of the workers of that queue (%s) is one%s",
-				render.WorkerNames(s.Serving), wanted)
+				words.WorkerNames(s.Serving), wanted)
 		}
 		d.problem(CodeStranded, d.command(state.WorkArgs(s.Queue, s.Version, s.Requires))+" -- CMD",
-			"%s in %s, ready since %s, %s no worker to take %s: %s", render.Count(s.Jobs, "job"), s.Queue,
-			d.since(s.Since), render.Plural(s.Jobs, "has", "have"), render.Plural(s.Jobs, "it", "them"), reason)
+			"%s in %s, ready since %s, %s no worker to take %s: %s", words.Count(s.Jobs, "job"), s.Queue,
+			d.since(s.Since), words.Plural(s.Jobs, "has", "have"), words.Plural(s.Jobs, "it", "them"), reason)
 	}
 	return err
 }
@@ -288,16 +288,16 @@ func (d *examination) logFolders(ctx context.Context, tx *ledger.Tx) error {
 			erased = append(erased, entry.Name())
 		}
 	}
-	remove := func(job string) string { return "rm -r " + render.QuoteShell(filepath.Join(d.logs, job)) }
+	remove := func(job string) string { return "rm -r " + words.QuoteShell(filepath.Join(d.logs, job)) }
 	if n := int64(len(erased)); n > 0 {
 		d.problem(CodeLogs, remove(erased[0]), "%s of jobs that were erased %s still there: %s",
-			render.Count(n, "log"), render.Plural(n, "is", "are"), someOf(erased))
+			words.Count(n, "log"), words.Plural(n, "is", "are"), someOf(erased))
 	}
 	// With a server, they may belong to a ledger of the same name on another server.
 	if n := int64(len(unknown)); n > 0 && !ledger.IsServerAddress(d.Ledger) {
 		d.advise(CodeLogs, "look at them and remove them: "+remove(unknown[0]),
 			"%s in %s %s of no job of this ledger: %s",
-			render.Count(n, "log"), d.logs, render.Plural(n, "is", "are"), someOf(unknown))
+			words.Count(n, "log"), d.logs, words.Plural(n, "is", "are"), someOf(unknown))
 	}
 	return d.output(ctx, tx)
 }
@@ -311,20 +311,20 @@ const (
 
 // output compares the output of the latest attempts with the digests in their events.
 func (d *examination) output(ctx context.Context, tx *ledger.Tx) error {
-	r, err := logcheck.Recent(ctx, tx, d.logs, outputAttempts, outputEvents, outputBytes)
-	unreadable := func(f audit.Finding) bool { return f.Code == logcheck.FindUnreadable }
+	r, err := logs.Recent(ctx, tx, d.logs, outputAttempts, outputEvents, outputBytes)
+	unreadable := func(f audit.Finding) bool { return f.Code == logs.FindUnreadable }
 	if i := slices.IndexFunc(r.Findings, unreadable); i >= 0 {
-		d.advise(CodeOutput, "run doctor as a user who may, or look at "+render.QuoteShell(d.logs),
-			"%s of the latest attempts cannot be read; the first: job %s: %s", render.Count(r.Unreadable, "log"),
+		d.advise(CodeOutput, "run doctor as a user who may, or look at "+words.QuoteShell(d.logs),
+			"%s of the latest attempts cannot be read; the first: job %s: %s", words.Count(r.Unreadable, "log"),
 			r.Findings[i].Job, r.Findings[i].Detail)
 		r.Findings = slices.DeleteFunc(r.Findings, unreadable)
 	}
 	if n := int64(len(r.Findings)); n > 0 {
 		f := r.Findings[0]
-		d.problem(CodeOutput, "see who may write "+render.QuoteShell(d.logs)+"; '"+d.command("verify --logs")+
+		d.problem(CodeOutput, "see who may write "+words.QuoteShell(d.logs)+"; '"+d.command("verify --logs")+
 			"' checks all of them",
 			"%s of the latest attempts %s not what the command wrote; the first: job %s, %s: %s",
-			render.Count(n, "log"), render.Plural(n, "is", "are"), f.Job, f.Field, f.Detail)
+			words.Count(n, "log"), words.Plural(n, "is", "are"), f.Job, f.Field, f.Detail)
 	}
 	return err
 }
@@ -351,12 +351,12 @@ func (d *examination) pages(ctx context.Context, tx *ledger.Tx) error {
 	return err
 }
 
-// countOrNone is [render.Count], with "no" for 0.
+// countOrNone is [words.Count], with "no" for 0.
 func countOrNone(n int, noun string) string {
 	if n == 0 {
 		return "no " + noun
 	}
-	return render.Count(int64(n), noun)
+	return words.Count(int64(n), noun)
 }
 
 // held finds jobs that are not unblocked: a hold is all that a job may wait for without end.
@@ -372,8 +372,8 @@ func (d *examination) held(ctx context.Context, tx *ledger.Tx) error {
 	found, err := projection.GetMany(ctx, tx, []int64{first})
 	if j, ok := found[first]; ok && err == nil {
 		d.advise(CodeHeld, d.command("unblock "+string(j.ID)),
-			"%s %s held, and %s enqueued more than a day ago; the first: %s in %s", render.Count(n, "job"),
-			render.Plural(n, "is", "are"), render.Plural(n, "was", "were"), j.ID, j.Queue)
+			"%s %s held, and %s enqueued more than a day ago; the first: %s in %s", words.Count(n, "job"),
+			words.Plural(n, "is", "are"), words.Plural(n, "was", "were"), j.ID, j.Queue)
 	}
 	return err
 }

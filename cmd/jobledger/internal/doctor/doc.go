@@ -20,4 +20,7 @@
 //   - wal.go: -wal and -journal files that belong to another ledger or grow
 //   - service.go: the units of the packages, and processes whose program was replaced
 //   - server.go: what a PostgreSQL server says of itself
+//
+// Held by TestExamineHealthyLedger, TestExamineDamagedLedger and TestServiceFindings here, and by
+// TestDoctorFindings of the program.
 package doctor

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands/worker/attemptlog"
 	"jobledger/ledger"
 )
@@ -158,7 +158,7 @@ func (d *examination) command(words string) string { return "jobledger " + words
 
 // since formats t with its distance from now.
 func (d *examination) since(t time.Time) string {
-	return fmt.Sprintf("%s (%s)", render.Time(t.In(d.now().Location())), render.Age(t, d.now()))
+	return fmt.Sprintf("%s (%s)", words.Time(t.In(d.now().Location())), words.Age(t, d.now()))
 }
 
 // examineFile examines a ledger in SQLite.

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/keyfile"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/prove"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/tree"
 	"jobledger/projection"
@@ -36,7 +36,7 @@ func (d *examination) keys() {
 		if info, err := entry.Info(); err != nil || !info.Mode().IsRegular() || info.Size() > maxKey {
 			continue
 		}
-		if keyfile.Holds(path) {
+		if prove.HoldsKey(path) {
 			d.advise(CodeKey, "keep it on another host, or in a folder that the ledger's users may not read",
 				"%s is a private key next to the ledger: who can write here could sign another history", path)
 		}
@@ -66,7 +66,7 @@ func (d *examination) evidence(ctx context.Context, tx *ledger.Tx) error {
 		d.advise(CodeUnsealed,
 			d.command("seal")+"; sweepers add whole blocks of 256 events, the last events are for seal",
 			"%s are not sealed, though they are more than an hour old: the first is event %d",
-			render.Count(old-sealed, "event"), sealed+1)
+			words.Count(old-sealed, "event"), sealed+1)
 	}
 	out, ok, err := tree.LastHandedOut(ctx, tx)
 	if err != nil {
@@ -75,7 +75,7 @@ func (d *examination) evidence(ctx context.Context, tx *ledger.Tx) error {
 	what := "no checkpoint was ever handed out"
 	if ok {
 		what = fmt.Sprintf("the last checkpoint that was handed out, on %s, is of %s", d.since(out.At),
-			render.Count(out.Size, "event"))
+			words.Count(out.Size, "event"))
 	}
 	late, err := tx.PosAt(ctx, d.now().Add(-handOutDelay))
 	if err != nil {
@@ -86,11 +86,11 @@ func (d *examination) evidence(ctx context.Context, tx *ledger.Tx) error {
 		d.advise(CodeCheckpoint, d.command("checkpoint --exec CMD")+
 			", every hour by cron; 'jobledger help security' "+
 			"has such commands",
-			"%s more than a day old could be rewritten unnoticed: %s", render.Plural(late-out.Size,
-				"an event that is", render.Count(late-out.Size, "event")+" that are"), what)
+			"%s more than a day old could be rewritten unnoticed: %s", words.Plural(late-out.Size,
+				"an event that is", words.Count(late-out.Size, "event")+" that are"), what)
 	case last.Size > out.Size && d.now().Sub(last.At) > sealDelay:
 		d.advise(CodeCheckpoint, d.command("checkpoint --to FILE")+" on another host or medium",
-			"the seal of %s, from %s, is in the ledger only: %s", render.Count(last.Size, "event"),
+			"the seal of %s, from %s, is in the ledger only: %s", words.Count(last.Size, "event"),
 			d.since(last.At), what)
 	}
 	return nil

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands/archive"
 	"jobledger/ledger"
 )
@@ -47,7 +47,7 @@ func (d *examination) files(options string) {
 	if wal, err := os.Stat(d.real + "-wal"); err == nil && wal.Size() > MaxWAL {
 		d.advise(CodeWAL,
 			"none needed: SQLite reuses the file, and removes it when the last process that has the ledger open ends",
-			"%s-wal is %s large: something kept it from being used again", d.real, render.ByteSize(wal.Size()))
+			"%s-wal is %s large: something kept it from being used again", d.real, words.ByteSize(wal.Size()))
 	}
 }
 
@@ -59,16 +59,16 @@ func (d *examination) permissions(name string, main fs.FileInfo) {
 		return
 	}
 	if othersMay(info, 0o002) {
-		d.problem(CodeWritable, "chmod o-w "+render.QuoteShell(name),
+		d.problem(CodeWritable, "chmod o-w "+words.QuoteShell(name),
 			"every user may write %s (%s): a user who can write the ledger can run jobs", name, info.Mode())
 	}
 	if othersMay(info, 0o004) && !strings.HasSuffix(name, "-shm") && (!info.IsDir() || othersMay(info, 0o001)) {
-		d.advise(CodeReadable, "chmod o-rwx "+render.QuoteShell(name),
+		d.advise(CodeReadable, "chmod o-rwx "+words.QuoteShell(name),
 			"every user may read %s (%s), and with it payloads and results", name, info.Mode())
 	}
 	owner, known := ownerOf(info)
 	ours, _ := ownerOf(main)
-	whose, chown := "the ledger to ", "--reference="+render.QuoteShell(d.real)
+	whose, chown := "the ledger to ", "--reference="+words.QuoteShell(d.real)
 	if uid, _, asUnit := d.unitsOwner(); asUnit { // whose the ledger's own files are to be, unitsRights says
 		if strings.HasPrefix(name, d.real) && !info.IsDir() {
 			return
@@ -78,7 +78,7 @@ func (d *examination) permissions(name string, main fs.FileInfo) {
 	switch {
 	case !known, sharedByGroup(info, main):
 	case owner != ours:
-		d.problem(CodeOwner, fmt.Sprintf("chown -R %s %s", chown, render.QuoteShell(name)),
+		d.problem(CodeOwner, fmt.Sprintf("chown -R %s %s", chown, words.QuoteShell(name)),
 			"%s belongs to %s, %s%s: %s", name, userName(owner), whose, userName(ours), d.effectOf(name))
 	case name == d.real && owner != os.Getuid() && os.Getuid() != 0 && !mayWriteFile(name):
 		d.advise(CodeOwner, "run commands as "+userName(owner)+", who may not be able to use files that you make",
@@ -100,7 +100,7 @@ func (d *examination) effectOf(name string) string {
 // links checks the names of the ledger's file. allowed says that the DSN allows several.
 func (d *examination) links(allowed bool) {
 	if link, err := os.Lstat(d.Ledger); err == nil && link.Mode()&fs.ModeSymlink != 0 {
-		d.advise(CodeLink, "use --db "+render.QuoteShell(d.real)+" everywhere",
+		d.advise(CodeLink, "use --db "+words.QuoteShell(d.real)+" everywhere",
 			"%s leads to %s by a link: "+
 				"processes that use different names do not notify each other, and keep logs apart",
 			d.Ledger, d.real)
@@ -111,13 +111,13 @@ func (d *examination) links(allowed bool) {
 	}
 	names := ledger.NamesOf(d.real)
 	if names.Links > 1 {
-		find := "find " + render.QuoteShell(filepath.Dir(d.real)) + " -samefile " + render.QuoteShell(d.real)
+		find := "find " + words.QuoteShell(filepath.Dir(d.real)) + " -samefile " + words.QuoteShell(d.real)
 		report(CodeSecondName, "find the other with '"+find+"' and remove it, or make it a copy",
 			"%s has %d names (hard links): SQLite keeps a -wal file for each, "+
 				"and two processes that use different names destroy the ledger", d.real, names.Links)
 	}
 	if names.Mounted {
-		folder := render.QuoteShell(filepath.Dir(d.real))
+		folder := words.QuoteShell(filepath.Dir(d.real))
 		report(CodeSecondName, "mount the folder that holds the ledger to "+folder+", not the file alone",
 			"%s is mounted without its folder: its -wal file is not next to the file that was mounted, "+
 				"and two processes that use different names destroy the ledger", d.real)
@@ -134,7 +134,7 @@ func (d *examination) folder() {
 	switch {
 	case !othersMay(info, 0o002):
 	case info.Mode()&fs.ModeSticky == 0:
-		d.problem(CodeFolder, "chmod o-w "+render.QuoteShell(folder),
+		d.problem(CodeFolder, "chmod o-w "+words.QuoteShell(folder),
 			"every user may write into the folder %s (%s), and so replace the ledger", folder, info.Mode())
 	default:
 		d.advise(CodeFolder, "keep the ledger in a folder of its own",
@@ -163,11 +163,11 @@ func (d *examination) fileSystem(place ledger.FileSystem, size int64, allowed bo
 	case place.Free < minFree:
 		d.problem(CodeSpace,
 			"free some space; without any, jobledger refuses commands, and continues as soon as there is some",
-			"only %s free on the file system of %s", render.ByteSize(int64(place.Free)), folder)
+			"only %s free on the file system of %s", words.ByteSize(int64(place.Free)), folder)
 	case place.Free < uint64(size):
 		d.advise(CodeSpace, "free some space, or make backups elsewhere",
 			"%s free on the file system of %s: less than the size of the ledger, so a copy does not fit there",
-			render.ByteSize(int64(place.Free)), folder)
+			words.ByteSize(int64(place.Free)), folder)
 	}
 	const local = "keep the ledger on a local disk"
 	switch {
@@ -192,9 +192,9 @@ func (d *examination) temporaryFiles() {
 	for _, name := range names {
 		info, err := os.Lstat(name)
 		if err == nil && info.Mode().IsRegular() && d.now().Sub(info.ModTime()) > copyAge {
-			d.advise(CodeTemporary, "rm "+render.QuoteShell(name),
+			d.advise(CodeTemporary, "rm "+words.QuoteShell(name),
 				"%s (%s) is the temporary file of a copy that was interrupted %s",
-				name, render.ByteSize(info.Size()), render.AgeOrOn(info.ModTime(), d.now()))
+				name, words.ByteSize(info.Size()), words.AgeOrOn(info.ModTime(), d.now()))
 		}
 	}
 }
@@ -212,14 +212,14 @@ func (d *examination) doorbell() {
 		return
 	}
 	if !info.IsDir() {
-		d.advise(CodeDoorbell, "mv "+render.QuoteShell(folder)+" elsewhere",
+		d.advise(CodeDoorbell, "mv "+words.QuoteShell(folder)+" elsewhere",
 			"%s is not a folder: idle workers learn of new jobs by polling", folder)
 		return
 	}
 	for _, file := range []string{"bell", "gate", "lock"} {
 		info, err := os.Lstat(filepath.Join(folder, file))
 		if err == nil && !info.Mode().IsRegular() {
-			d.advise(CodeDoorbell, "rm -r "+render.QuoteShell(folder)+" when no process uses the ledger",
+			d.advise(CodeDoorbell, "rm -r "+words.QuoteShell(folder)+" when no process uses the ledger",
 				"%s is not a file: idle workers poll, and writers do not take turns", filepath.Join(folder, file))
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/failpoint"
 )
@@ -74,7 +74,7 @@ func (d *examination) server(f ledger.ServerFacts) {
 		d.advise(CodeClock, "let both follow a time server",
 			"this machine's clock is %s %s the server's, by which leases end and jobs become ready: "+
 				"times that are given as 15:04 or 10m may not mean what you think",
-			render.Duration(skew.Round(100*time.Millisecond)), direction)
+			words.Duration(skew.Round(100*time.Millisecond)), direction)
 	}
 	switch {
 	case f.Standby:
@@ -111,8 +111,8 @@ func (d *examination) writers(f ledger.ServerFacts) {
 		if s.PID == 0 {
 			remedy = "ROLLBACK PREPARED ends it; SELECT * FROM pg_prepared_xacts shows its name"
 		}
-		seen := fmt.Sprintf("%s has held the write lock for %s, and %s", s, render.Roughly(s.Since),
-			render.Count(waiting, "other")+render.Plural(waiting, " waits", " wait"))
+		seen := fmt.Sprintf("%s has held the write lock for %s, and %s", s, words.Roughly(s.Since),
+			words.Count(waiting, "other")+words.Plural(waiting, " waits", " wait"))
 		switch {
 		case !s.Holds:
 		case s.Older:
@@ -120,7 +120,7 @@ func (d *examination) writers(f ledger.ServerFacts) {
 				"those wait for it, newer ones do not", s)
 		case s.PID == 0:
 			d.problem(CodeWriter, remedy, "%s holds the write lock, and %s", s,
-				render.Count(waiting, "other")+render.Plural(waiting, " waits", " wait"))
+				words.Count(waiting, "other")+words.Plural(waiting, " waits", " wait"))
 		case strings.HasPrefix(s.State, "idle") && s.Since > WriterIdle:
 			d.problem(CodeWriter, remedy, "%s; it is idle", seen)
 		case s.State == "" && s.Since > 0:
@@ -139,7 +139,7 @@ func (d *examination) vacuum(f ledger.ServerFacts) {
 			d.problem(CodeVacuum, fmt.Sprintf("end it: SELECT pg_terminate_backend(%d)", s.PID),
 				"%s is in a transaction since %s (%s): "+
 					"vacuum removes nothing that came to be outdated since, and claims become slower",
-				s, render.Roughly(s.Since), render.OrNone(s.State))
+				s, words.Roughly(s.Since), words.OrNone(s.State))
 			break // the oldest comes first, and the others are held up by it too
 		}
 	}

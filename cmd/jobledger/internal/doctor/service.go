@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 )
 
@@ -88,17 +88,17 @@ func (d *examination) units(root string) {
 		switch {
 		case err != nil || info.IsDir():
 		case info.Mode()&0o111 == 0:
-			d.problem(CodeUnits, "chmod 755 "+render.QuoteShell(file),
+			d.problem(CodeUnits, "chmod 755 "+words.QuoteShell(file),
 				"%s may not be executed, so the unit %s%s does not start", file, workerUnit, queue)
 		case !enabled[queue]:
-			d.advise(CodeUnits, "systemctl enable --now "+render.QuoteShell(workerUnit+queue),
+			d.advise(CodeUnits, "systemctl enable --now "+words.QuoteShell(workerUnit+queue),
 				"%s is for the jobs of %s, and the unit %s%s is not enabled", file, queue, workerUnit, queue)
 		}
 		delete(enabled, queue)
 	}
 	for queue := range enabled {
 		file := filepath.Join("/", programs, queue)
-		d.problem(CodeUnits, "install -m 755 PROGRAM "+render.QuoteShell(file),
+		d.problem(CodeUnits, "install -m 755 PROGRAM "+words.QuoteShell(file),
 			"the unit %s%s is enabled, and there is no %s for it to run", workerUnit, queue, file)
 	}
 }
@@ -120,7 +120,7 @@ func (d *examination) unitsRights(root string) {
 		if info.IsDir() {
 			mode = "2770"
 		}
-		path := render.QuoteShell(file)
+		path := words.QuoteShell(file)
 		d.problem(CodeUnitsUser, fmt.Sprintf("chown %s:%[1]s %s && chmod %s %[2]s", unitsUser, path, mode),
 			"the units run as %s, who may not write %s", unitsUser, file)
 	}

@@ -6,8 +6,8 @@ import (
 	"os"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/state"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 )
@@ -104,7 +104,7 @@ func (d *examination) backlog(ctx context.Context, before ledger.FileFacts) {
 		"end the read: an open query in a shell, or a program that does not close its rows; "+
 			"SQLite then takes it in",
 		"%s in %s-wal cannot be taken into the ledger, and it grows with each command; %s",
-		render.ByteSize(now.Backlog), d.real, reason)
+		words.ByteSize(now.Backlog), d.real, reason)
 }
 
 // journal finds the rollback journal of another file, which SQLite would apply to the ledger. A ledger in WAL
@@ -113,7 +113,7 @@ func (d *examination) journal(f ledger.FileFacts) {
 	name := d.real + "-journal"
 	info, err := os.Stat(name)
 	if err == nil && f.WALMode && info.Size() > 0 && d.now().Sub(info.ModTime()) > journalAge {
-		d.problem(CodeForeignSidecar, "mv "+render.QuoteShell(name)+" elsewhere",
+		d.problem(CodeForeignSidecar, "mv "+words.QuoteShell(name)+" elsewhere",
 			"%s is there, and a ledger has none: it belongs to another file", name)
 	}
 }

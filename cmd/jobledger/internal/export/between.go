@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/timespec"
+	"jobledger/cmd/jobledger/internal/when"
 	"jobledger/commands/archive"
 	"jobledger/ledger"
 	"jobledger/projection"
@@ -12,7 +12,7 @@ import (
 
 // Between returns the events from one moment to another, both included. Without from it begins with the
 // ledger; without to it ends with the ledger as it is now.
-func Between(ctx context.Context, tx *ledger.Tx, from, to *timespec.When) (w Window, err error) {
+func Between(ctx context.Context, tx *ledger.Tx, from, to *when.When) (w Window, err error) {
 	tail, err := tx.Tail(ctx)
 	if err != nil {
 		return w, err
@@ -47,7 +47,7 @@ func Between(ctx context.Context, tx *ledger.Tx, from, to *timespec.When) (w Win
 
 // BetweenWithArchive is Between where the archive is in the folder dir, so that the moments may be of events
 // that have left the ledger. The times of w are left out unless they are named.
-func BetweenWithArchive(ctx context.Context, store *ledger.Store, dir string, from, to *timespec.When) (
+func BetweenWithArchive(ctx context.Context, store *ledger.Store, dir string, from, to *when.When) (
 	w Window, err error) {
 	err = store.Read(ctx, func(tx *ledger.Tx) error {
 		w.Until, err = tx.Tail(ctx)

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection/follow"
@@ -37,11 +37,11 @@ func csvRow(c *follow.Claim) []string {
 	end := endOf(c)
 	row := []string{
 		string(c.Job), strconv.Itoa(c.Attempt), c.Queue, c.Worker.Name, c.Worker.Boot, c.Worker.Host,
-		strconv.Itoa(c.Worker.PID), render.JSONTime(c.ClaimedAt), timeOrEmpty(c.LastHeartbeat), timeOrEmpty(end.at),
+		strconv.Itoa(c.Worker.PID), words.JSONTime(c.ClaimedAt), timeOrEmpty(c.LastHeartbeat), timeOrEmpty(end.at),
 		end.outcome, numberOrEmpty(end.exitCode), end.signal, end.errorCode,
 	}
 	for i := range row {
-		row[i] = render.Cell(row[i])
+		row[i] = words.Cell(row[i])
 	}
 	return row
 }
@@ -75,7 +75,7 @@ func timeOrEmpty(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return render.JSONTime(t)
+	return words.JSONTime(t)
 }
 
 func numberOrEmpty(n *int) string {

@@ -20,4 +20,6 @@
 //   - trace.go: [Trace], for https://ui.perfetto.dev
 //   - otlp.go, otlp_span.go: [OTLP], for collectors of OpenTelemetry
 //   - formats.go: their names
+//
+// Held by TestLinesOfAWindow, TestEachClaimFromMiddle, TestTraceForPerfetto and TestSpansOfTheBadNight.
 package export

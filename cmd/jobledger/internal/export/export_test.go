@@ -15,7 +15,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/files"
 	"jobledger/cmd/jobledger/internal/nighttest"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/commands/archive"
 	"jobledger/commands/load"
@@ -267,7 +267,7 @@ func TestCSVCellsAreNoFormulas(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", "w1": "w1", "=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@x": "'@x", "a=1": "a=1",
 	} {
-		if got := render.Cell(text); got != want {
+		if got := words.Cell(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}

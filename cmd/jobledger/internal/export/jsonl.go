@@ -7,7 +7,7 @@ import (
 	"io"
 	"iter"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands/archive"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -51,7 +51,7 @@ func Lines(
 			l.Event = o.Withhold(l.Event)
 		}
 		line = l.AppendJSON(line[:0])
-		if _, err := buffer.Write(append(render.EscapeJSON(line), '\n')); err != nil {
+		if _, err := buffer.Write(append(words.EscapeJSON(line), '\n')); err != nil {
 			return events, err
 		}
 		if events++; events%progressStep == 0 && o.Progress != nil {

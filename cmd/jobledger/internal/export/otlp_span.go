@@ -13,7 +13,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands/worker"
 	"jobledger/ledger/event"
 	"jobledger/projection/follow"
@@ -135,7 +135,7 @@ func enqueuedSpan(e event.Event, j spanJob) span {
 	s.Attributes = append(s.Attributes, texts("jobledger.key", b.Key, "jobledger.group", b.Group,
 		"jobledger.schedule", b.Schedule, "jobledger.version", b.Version)...)
 	if b.RunAt.After(e.At) {
-		s.Attributes = append(s.Attributes, textAttribute("jobledger.run_at", render.JSONTime(b.RunAt)))
+		s.Attributes = append(s.Attributes, textAttribute("jobledger.run_at", words.JSONTime(b.RunAt)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.Tags)) {
 		if name != worker.TraceTag {
@@ -234,5 +234,5 @@ func spanLine(groups []*spanGroup) []byte {
 	if err != nil { // impossible: it is texts and numbers
 		line = []byte("{}")
 	}
-	return render.EscapeJSON(line)
+	return words.EscapeJSON(line)
 }

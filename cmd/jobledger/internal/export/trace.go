@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection/follow"
@@ -89,7 +89,7 @@ func (t *tracer) write(e traceEvent) {
 	}
 	t.first = false
 	_ = t.out.WriteByte('\n')
-	_, _ = t.out.Write(render.EscapeJSON(entry))
+	_, _ = t.out.Write(words.EscapeJSON(entry))
 }
 
 // begin gives the claims that are live at the beginning their places.
@@ -179,7 +179,7 @@ func (t *tracer) slice(claim *follow.Claim) error {
 func sliceArgs(claim *follow.Claim, end ending) map[string]any {
 	args := map[string]any{
 		"job": claim.Job, "attempt": claim.Attempt, "queue": claim.Queue, "pos": strconv.FormatInt(claim.Pos, 10),
-		"claimed_at": render.JSONTime(claim.ClaimedAt), "lease_until": render.JSONTime(claim.LeaseUntil),
+		"claimed_at": words.JSONTime(claim.ClaimedAt), "lease_until": words.JSONTime(claim.LeaseUntil),
 		"heartbeats": claim.Heartbeats, "outcome": nil,
 	}
 	if claim.End != nil {
@@ -203,7 +203,7 @@ func (t *tracer) name(at place, w event.Worker) {
 	}
 	pid, slot := at.lane.pid, at.slot+1
 	if !slices.Contains(at.lane.named, true) {
-		labels := fmt.Sprintf("%s, boot %s", render.Process(w), w.Boot)
+		labels := fmt.Sprintf("%s, boot %s", words.Process(w), w.Boot)
 		t.write(traceEvent{Name: "process_name", Phase: "M", PID: pid, Args: map[string]any{"name": w.Name}})
 		t.write(traceEvent{Name: "process_labels", Phase: "M", PID: pid, Args: map[string]any{"labels": labels}})
 	}
@@ -233,7 +233,7 @@ func (t *tracer) mark(e event.Event) {
 		mark.Args["cannot_end"], mark.Args["attempt"] = b.CannotEnd, e.Attempt
 		t.onLane(&mark, e.Worker)
 	case *event.TakenOver:
-		mark.Args["attempt"], mark.Args["process"] = e.Attempt, render.Process(e.Worker)
+		mark.Args["attempt"], mark.Args["process"] = e.Attempt, words.Process(e.Worker)
 		if at, ok := t.places[e.N]; ok {
 			t.name(at, at.claim.Worker)
 			mark.PID = at.lane.pid
@@ -243,9 +243,9 @@ func (t *tracer) mark(e event.Event) {
 	case *event.QueueResumed:
 		mark.Args["queue"], mark.Args["reason"] = b.Queue, b.Reason
 	case *event.QueueLimited:
-		mark.Args["queue"], mark.Args["limit"], mark.Args["reason"] = b.Queue, render.LimitText(b), b.Reason
+		mark.Args["queue"], mark.Args["limit"], mark.Args["reason"] = b.Queue, words.LimitText(b), b.Reason
 	case *event.QueueDefaults:
-		mark.Args["queue"], mark.Args["defaults"], mark.Args["reason"] = b.Queue, render.DefaultsText(b), b.Reason
+		mark.Args["queue"], mark.Args["defaults"], mark.Args["reason"] = b.Queue, words.DefaultsText(b), b.Reason
 	case *event.ScheduleSet:
 		mark.Args["schedule"], mark.Args["reason"] = b.Name, b.Reason
 	case *event.SchedulePaused:

@@ -4,6 +4,9 @@
 //	f := fault.Of(err)
 //
 // Files: fault.go has [Of] and the errors of other packages, nearest.go finds what was meant.
+//
+// Held by TestExitCodesOfErrors of package cli, and by TestProblemsSayWhere, TestProblemsSpeakOfParameters
+// and TestScripts/jsonerror of the program.
 package fault
 
 import (

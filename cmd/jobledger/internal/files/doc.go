@@ -26,4 +26,7 @@
 //   - replay.go: [Replay]
 //   - compact.go: [Compact]
 //   - errors.go: the errors, which the caller maps to exit codes and hints
+//
+// Held by TestBackupThenRestore, TestRestoreErrors and TestReplayUntilAPos here, and by
+// TestRestoreKilledAtEachStep of the program.
 package files

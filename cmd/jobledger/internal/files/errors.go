@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/projection/audit"
 	"jobledger/projection/status"
@@ -85,7 +85,7 @@ func (e *AtWorkError) Error() string {
 	if n == 1 {
 		return fmt.Sprintf("the worker %s seems to be at work", e.Workers[0].Name)
 	}
-	return fmt.Sprintf("%s seem to be at work, among them %s", render.Count(n, "worker"), e.Workers[0].Name)
+	return fmt.Sprintf("%s seem to be at work, among them %s", words.Count(n, "worker"), e.Workers[0].Name)
 }
 
 // LossError refuses to replace a ledger with one that lacks events of it.
@@ -95,5 +95,5 @@ type LossError struct {
 
 // Error counts the events.
 func (e *LossError) Error() string {
-	return render.Count(e.Lost.Events, "event") + " would be lost"
+	return words.Count(e.Lost.Events, "event") + " would be lost"
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/export"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/projection"
 	"jobledger/projection/query"
@@ -114,7 +114,7 @@ func (d *Depth) WriteSVG(out io.Writer) error {
 	}
 	fmt.Fprintf(&b, `<text x="%d" y="18" fill="%s" text-anchor="end">jobs every %s from %s UTC</text>`+
 		"\n</svg>\n",
-		chartWidth-chartRight, chartInk, render.Duration(d.Step), d.From.Format("2006-01-02 15:04"))
+		chartWidth-chartRight, chartInk, words.Duration(d.Step), d.From.Format("2006-01-02 15:04"))
 	_, err := io.WriteString(out, b.String())
 	return err
 }

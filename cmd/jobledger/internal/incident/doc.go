@@ -19,4 +19,6 @@
 //   - chart.go: [Depth], the jobs queued and held minute by minute, and its drawing
 //   - markdown.go: [Report.WriteMarkdown]
 //   - folder.go: [WriteFolder]
+//
+// Held by TestInvestigateBadNight, TestInvestigateFromTheMiddle and TestReportQuotesText.
 package incident

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/export"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 )
@@ -104,8 +104,8 @@ func WriteFolder(ctx context.Context, store *ledger.Store, w export.Window, o Fo
 	}
 	defer os.RemoveAll(staging) // unless it has its name by then
 	f := folder{path: staging, Manifest: &Manifest{
-		Format: 1, Program: o.Program, CreatedAt: render.JSONTime(o.Now), CreatedBy: o.Actor,
-		From: render.JSONTime(w.From), To: render.JSONTime(w.To), FirstEvent: w.After + 1, LastEvent: w.Until,
+		Format: 1, Program: o.Program, CreatedAt: words.JSONTime(o.Now), CreatedBy: o.Actor,
+		From: words.JSONTime(w.From), To: words.JSONTime(w.To), FirstEvent: w.After + 1, LastEvent: w.Until,
 		Bodies: o.Bodies, WindowOnly: o.WindowOnly,
 	}}
 	if err := f.write(ctx, store, w, o); err != nil {

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/export"
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/print"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -93,7 +93,7 @@ func (in *investigation) ask(end time.Time) (err error) {
 		if f.Kind == event.KindFailed {
 			e := in.note(f.At, "failed", f.Queue, f.Code)
 			e.Failures = true
-			e.Text = fmt.Sprintf("%s in %s failed: %s", render.Count(int64(e.Count), "attempt"), quote(f.Queue),
+			e.Text = fmt.Sprintf("%s in %s failed: %s", words.Count(int64(e.Count), "attempt"), quote(f.Queue),
 				quote(f.Code))
 		}
 	})
@@ -104,7 +104,7 @@ func (in *investigation) ask(end time.Time) (err error) {
 	for _, a := range acts.List {
 		text := eventText(a.Event)
 		if a.N != 0 {
-			text = fmt.Sprintf("%s %s in %s", quote(a.Actor), layout.ActWords(a), quote(a.Queue))
+			text = fmt.Sprintf("%s %s in %s", quote(a.Actor), print.ActWords(a), quote(a.Queue))
 			if a.Reason != "" {
 				text += ", reason: " + quote(a.Reason)
 			}
@@ -126,7 +126,7 @@ func (in *investigation) askWorkers(end time.Time) (err error) {
 	}
 	for _, t := range in.Taken {
 		e := in.note(t.At, "reclaimed", t.Worker.Boot, t.Reason)
-		e.Text = fmt.Sprintf("%s taken back from %s on %s by %s: %s", render.Count(int64(e.Count), "job"),
+		e.Text = fmt.Sprintf("%s taken back from %s on %s by %s: %s", words.Count(int64(e.Count), "job"),
 			quote(t.Worker.Name), quote(t.Worker.Host), quote(t.Actor), quote(t.Reason))
 	}
 	lost := make(map[event.Worker]bool)
@@ -173,7 +173,7 @@ func (in *investigation) askEvents(time.Time) error {
 				}
 			}
 			entry := in.note(e.At, "refused", e.Worker.Boot, b.Command)
-			entry.Text = fmt.Sprintf("%s (%s) of %s refused: %s", render.Count(int64(entry.Count), "write"),
+			entry.Text = fmt.Sprintf("%s (%s) of %s refused: %s", words.Count(int64(entry.Count), "write"),
 				quote(b.Command), quote(e.Actor), quote(b.Why))
 		case *event.ScheduleSkipped:
 			in.note(e.At, "skipped", b.Name, b.Why).Text = eventText(e)
@@ -188,7 +188,7 @@ func (in *investigation) askEvents(time.Time) error {
 // eventText is the line of e in the timeline.
 func eventText(e event.Event) string {
 	kind := strings.ReplaceAll(e.Kind().String(), "_", " ")
-	return fmt.Sprintf("%s: %s", kind, quote(render.Describe(e, time.UTC)))
+	return fmt.Sprintf("%s: %s", kind, quote(words.Describe(e, time.UTC)))
 }
 
 // note returns a new entry of the timeline, or the one of what has the same key and was shortly before, and

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger/event"
 	"jobledger/projection/audit"
 	"jobledger/projection/query"
@@ -46,7 +46,7 @@ func (r *Report) WriteMarkdown(out io.Writer) error {
 // quote formats text from the ledger so that Markdown shows it as it is: no link, no mention of a user, no
 // table.
 func quote(text string) string {
-	text = strings.NewReplacer("`", "'", "|", `\|`).Replace(strings.TrimSpace(render.Escape(text)))
+	text = strings.NewReplacer("`", "'", "|", `\|`).Replace(strings.TrimSpace(words.Escape(text)))
 	if text == "" {
 		return ""
 	}
@@ -151,7 +151,7 @@ func (r *Report) workers(w *markdown) {
 		func(l *LostWorker) []any {
 			detected := l.Jobs[0].At
 			return []any{quote(l.Worker.Name), quote(l.Worker.Host), l.Worker.PID, len(l.Jobs), l.LastHeartbeat,
-				l.LeaseEnd, detected, render.Briefly(detected.Sub(l.LeaseEnd)), l.Refused, l.Back}
+				l.LeaseEnd, detected, words.Briefly(detected.Sub(l.LeaseEnd)), l.Refused, l.Back}
 		})
 	if len(r.Silent) > 0 {
 		section(w, "Other workers that fell silent without having stopped",
@@ -174,7 +174,7 @@ func (r *Report) attempts(w *markdown) {
 			b, offered := e.Body.(*event.Refused), ""
 			if b.OfferedBytes > 0 || b.OfferedSHA256 != "" {
 				offered = fmt.Sprintf("%s, SHA-256 %s",
-					render.Count(b.OfferedBytes, "byte"), quote(render.OrNone(b.OfferedSHA256)))
+					words.Count(b.OfferedBytes, "byte"), quote(words.OrNone(b.OfferedSHA256)))
 			}
 			return []any{e.At, quote(string(e.Job)), e.Attempt, quote(e.Worker.Name), quote(b.Command),
 				quote(b.Why), offered}
@@ -182,7 +182,7 @@ func (r *Report) attempts(w *markdown) {
 	section(w, "Failures by code", "code, attempts, jobs, first, last, the last detail", r.Failures,
 		"attempts.csv", func(g *query.FailureGroup) []any {
 			return []any{quote(g.Code), g.Attempts, len(g.Jobs), g.First, g.Last,
-				quote(render.Truncate(strings.TrimSpace(g.Example), 200))}
+				quote(words.Truncate(strings.TrimSpace(g.Example), 200))}
 		})
 	if len(r.GivenUp) > 0 {
 		section(w, "Jobs given up", "at, job, queue, attempt, worker, code", r.GivenUp, "attempts.csv",
@@ -219,13 +219,13 @@ func (r *Report) verdict(w *markdown) {
 	v := r.Verified
 	if len(v.Findings) == 0 {
 		w.line("Yes: `jobledger verify` checked %s of %s when this report was made, events %d to %d; "+
-			"the rows of these jobs equal the fold of their events.", render.Count(v.Events, "event"),
-			render.Count(v.Jobs, "job"), v.Since+1, v.Until)
+			"the rows of these jobs equal the fold of their events.", words.Count(v.Events, "event"),
+			words.Count(v.Jobs, "job"), v.Since+1, v.Until)
 		w.line("This report did not verify other events and jobs; `jobledger verify` checks the whole ledger.")
 		return
 	}
 	w.line("No: events %d to %d and their jobs have %s.\n", r.Window.After+1, r.Window.Until,
-		render.Count(int64(len(v.Findings)), "finding"))
+		words.Count(int64(len(v.Findings)), "finding"))
 	section(w, "", "code, event, job, field, finding", v.Findings, "jobledger verify",
 		func(x audit.Finding) []any {
 			return []any{x.Code, x.Pos, quote(string(x.Job)), quote(x.Field), quote(x.Detail)}

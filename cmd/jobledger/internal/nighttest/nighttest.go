@@ -1,4 +1,6 @@
 // Package nighttest has the bad night of testdata for tests.
+//
+// For tests only: those of packages export, incident and web/view, and of the program.
 package nighttest
 
 import (

@@ -20,4 +20,7 @@
 //   - queues.go: questions about queues
 //   - workers.go: questions about worker processes
 //   - night.go: questions about what happened within a window
+//
+// For tests only: TestAnswersAreThoseOfTheExport of the program asks it. Held by
+// TestAnswersOracleSharesNoCode and TestAnswersCatchMutants of the program.
 package oracletest

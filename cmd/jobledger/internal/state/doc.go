@@ -4,4 +4,7 @@
 //
 // It also reads what such a page needs: a whole job, now or in the past ([ReadJob], [ReadJobAsOf]), and the
 // queues with their pauses ([Queues], [NamedQueue]).
+//
+// Held by TestConcernsOfLeases and TestConcernsOfPausedQueue here, and by TestServiceIsOneDefinition and
+// TestScripts/why of the program.
 package state

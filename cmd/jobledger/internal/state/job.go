@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
-	"jobledger/cmd/jobledger/internal/logcheck"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/logs"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands/worker/attemptlog"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -29,7 +29,7 @@ type BodyGone struct {
 }
 
 // Size is how many bytes it had, as text.
-func (g BodyGone) Size() string { return render.Count(g.Bytes, "byte") }
+func (g BodyGone) Size() string { return words.Count(g.Bytes, "byte") }
 
 // Why a payload or a result is not there.
 const (
@@ -59,7 +59,7 @@ func (j Job) LostOutput() (lost bool) {
 	for _, e := range j.Events {
 		switch e.Body.(type) {
 		case *event.Succeeded, *event.Failed, *event.Released:
-			o := logcheck.OutputOf(e)
+			o := logs.OutputOf(e)
 			lost = attemptlog.StreamOf(o, false).Lost(j.Salt) || attemptlog.StreamOf(o, true).Lost(j.Salt)
 		}
 	}

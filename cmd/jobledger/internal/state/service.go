@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/projection/status"
 )
 
@@ -14,7 +14,7 @@ func Gone(s status.Service, now time.Time) string {
 		return ""
 	}
 	last := s.Gone[0]
-	at := fmt.Sprintf("%s (%s)", render.Time(last.SeenAt.In(now.Location())), render.Age(last.SeenAt, now))
+	at := fmt.Sprintf("%s (%s)", words.Time(last.SeenAt.In(now.Location())), words.Age(last.SeenAt, now))
 	if last.State == status.Stopped {
 		return "its workers stopped, the last at " + at
 	}
@@ -25,10 +25,10 @@ func Gone(s status.Service, now time.Time) string {
 func WorkArgs(queue, version string, requires []string) string {
 	text := "work -q " + queue
 	if version != "" {
-		text += " --version " + render.QuoteShell(version)
+		text += " --version " + words.QuoteShell(version)
 	}
 	for _, label := range requires {
-		text += " --capability " + render.QuoteShell(label)
+		text += " --capability " + words.QuoteShell(label)
 	}
 	return text
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -60,8 +60,8 @@ type LostClaim struct {
 func NewLostClaims(claims []projection.LostClaim) (out []LostClaim) {
 	for _, c := range claims {
 		out = append(out, LostClaim{Job: c.Job, ID: c.Job, Attempt: c.Attempt, Worker: c.Worker.Name,
-			Host: render.TextOrNull(c.Worker.Host), PID: c.Worker.PID, ClaimedAt: render.TimeOrNull(c.ClaimedAt),
-			LostAt: render.TimeOrNull(c.EndedAt), Ending: c.Ending.String(), Until: render.TimeOrNull(c.Until),
+			Host: words.TextOrNull(c.Worker.Host), PID: c.Worker.PID, ClaimedAt: words.TimeOrNull(c.ClaimedAt),
+			LostAt: words.TimeOrNull(c.EndedAt), Ending: c.Ending.String(), Until: words.TimeOrNull(c.Until),
 			CannotEnd: c.CannotEnd})
 	}
 	return out
@@ -73,16 +73,16 @@ func NewQueue(q status.Queue, now time.Time) Queue {
 		Running:   q.Jobs[event.Running],
 		Succeeded: q.Jobs[event.SucceededState], Failed: q.Jobs[event.FailedState],
 		Cancelled: q.Jobs[event.CancelledState], Blocked: q.Jobs[event.Blocked],
-		Ready: q.Ready, Scheduled: q.Scheduled, Retrying: q.Retrying, NextRunAt: render.TimeOrNull(q.NextRunAt),
-		Expired: q.Expired, OldestLease: render.TimeOrNull(q.OldestLease), Paused: q.Paused, LastHour: q.LastHour,
+		Ready: q.Ready, Scheduled: q.Scheduled, Retrying: q.Retrying, NextRunAt: words.TimeOrNull(q.NextRunAt),
+		Expired: q.Expired, OldestLease: words.TimeOrNull(q.OldestLease), Paused: q.Paused, LastHour: q.LastHour,
 		Lost: NewLostClaims(q.Lost)}
 	if !q.OldestReady.IsZero() {
 		seconds := float64(now.Sub(q.OldestReady).Microseconds()) / 1e6
 		out.OldestReadyWait = &seconds
 	}
 	if q.Paused {
-		out.PausedSince, out.PausedBy, out.PausedReason = render.TimeOrNull(q.Since), render.TextOrNull(q.Actor),
-			render.TextOrNull(q.Reason)
+		out.PausedSince, out.PausedBy, out.PausedReason = words.TimeOrNull(q.Since), words.TextOrNull(q.Actor),
+			words.TextOrNull(q.Reason)
 	}
 	return out
 }
@@ -118,20 +118,20 @@ func Concerns(q status.Queue, now time.Time) (found []Concern) {
 		last.Code, last.Remedy = code, remedy
 	}
 	if q.Paused {
-		add(Warning, "paused %s by %s: %s", render.AgeOrOn(q.Since, now), q.Actor, render.ReasonOrNone(q.Reason))
+		add(Warning, "paused %s by %s: %s", words.AgeOrOn(q.Since, now), q.Actor, words.ReasonOrNone(q.Reason))
 		code := ""
 		if q.Ready > 0 {
 			code = "D22"
 		}
-		help(code, "resume -q "+render.QuoteShell(q.Name))
+		help(code, "resume -q "+words.QuoteShell(q.Name))
 	}
 	if q.Expired > 0 {
 		level, then := Info, "not swept yet"
 		if now.Sub(q.OldestLease) > sweepDelay {
 			level, then = Problem, "and no process has swept; is a worker running, or 'jobledger sweep'?"
 		}
-		add(level, "%s ran out, the first %s, %s", render.Count(q.Expired, "lease"),
-			render.AgeOrOn(q.OldestLease, now),
+		add(level, "%s ran out, the first %s, %s", words.Count(q.Expired, "lease"),
+			words.AgeOrOn(q.OldestLease, now),
 			then)
 		if level == Problem {
 			help("D20", "sweep")
@@ -141,22 +141,22 @@ func Concerns(q status.Queue, now time.Time) (found []Concern) {
 		first := q.Lost[0]
 		add(Warning,
 			"%s may still run although %s lost, the first of job %s: attempt %d by %s (%s), %s %s, until %s",
-			render.Count(n, "command"), render.Plural(n, "its claim was", "their claims were"), first.Job,
-			first.Attempt, first.Worker.Name, render.Process(first.Worker), first.Ending,
-			render.AgeOrOn(first.EndedAt, now), render.Time(first.Until.In(now.Location())))
+			words.Count(n, "command"), words.Plural(n, "its claim was", "their claims were"), first.Job,
+			first.Attempt, first.Worker.Name, words.Process(first.Worker), first.Ending,
+			words.AgeOrOn(first.EndedAt, now), words.Time(first.Until.In(now.Location())))
 	}
 	held := q.Jobs[event.ClaimedState] + q.Jobs[event.Running]
 	for _, s := range q.Stranded {
 		reason := "no worker serves the queue"
 		if len(s.Serving) > 0 {
-			reason = "none of its workers (" + render.WorkerNames(s.Serving) + ") may take " +
-				render.Plural(s.Jobs, "it", "them")
+			reason = "none of its workers (" + words.WorkerNames(s.Serving) + ") may take " +
+				words.Plural(s.Jobs, "it", "them")
 		}
 		if gone := Gone(s.Service, now); gone != "" {
 			reason += "; " + gone
 		}
-		add(Problem, "%s ready, the first for %s, and %s", render.Count(s.Jobs, "job"),
-			render.Roughly(now.Sub(s.Since)), reason)
+		add(Problem, "%s ready, the first for %s, and %s", words.Count(s.Jobs, "job"),
+			words.Roughly(now.Sub(s.Since)), reason)
 		help("D23", WorkArgs(s.Queue, s.Version, s.Requires)+" -- COMMAND")
 	}
 	if len(q.Stranded) == 0 && held == 0 && !q.Paused &&
@@ -165,10 +165,10 @@ func Concerns(q status.Queue, now time.Time) (found []Concern) {
 		help("", WorkArgs(q.Name, "", nil)+" -- COMMAND")
 	}
 	if q.Retrying > 0 {
-		add(Info, "%s failed before and will be tried again", render.Count(q.Retrying, "queued job"))
+		add(Info, "%s failed before and will be tried again", words.Count(q.Retrying, "queued job"))
 	}
 	if !q.NextRunAt.IsZero() {
-		add(Info, "the next scheduled job runs %s", render.AgeOrOn(q.NextRunAt, now))
+		add(Info, "the next scheduled job runs %s", words.AgeOrOn(q.NextRunAt, now))
 	}
 	return found
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -120,11 +120,11 @@ func (r *reasons) hint(format string, args ...any) string {
 
 // when is t in full, with its distance from now.
 func (r *reasons) when(t time.Time) string {
-	return fmt.Sprintf("%s (%s)", r.local(t), render.Age(t, r.now))
+	return fmt.Sprintf("%s (%s)", r.local(t), words.Age(t, r.now))
 }
 
 // local is t in full, in the zone of now.
-func (r *reasons) local(t time.Time) string { return render.Time(t.In(r.now.Location())) }
+func (r *reasons) local(t time.Time) string { return words.Time(t.In(r.now.Location())) }
 
 func (r *reasons) queued() {
 	j, now := r.Job, r.now
@@ -132,8 +132,8 @@ func (r *reasons) queued() {
 	r.say("Job %s is queued in %s: %s.", j.ID, j.Queue, r.cause())
 	if r.Moved != nil {
 		moved := r.Moved.Body.(*event.Rescheduled)
-		r.say("%s rescheduled it %s: %s.", r.Moved.Actor, render.AgeOrOn(r.Moved.At, now),
-			render.ReasonOrNone(moved.Reason))
+		r.say("%s rescheduled it %s: %s.", r.Moved.Actor, words.AgeOrOn(r.Moved.At, now),
+			words.ReasonOrNone(moved.Reason))
 	}
 	if due {
 		r.say("It has been ready since %s.", r.when(j.RunAt))
@@ -143,7 +143,7 @@ func (r *reasons) queued() {
 	r.lastCommand(due)
 	if r.Queue.Paused {
 		r.wait("queue", "The queue %s is paused: %s did that %s: %s%s.", j.Queue,
-			r.Queue.Actor, render.AgeOrOn(r.Queue.Since, now), render.ReasonOrNone(r.Queue.Reason),
+			r.Queue.Actor, words.AgeOrOn(r.Queue.Since, now), words.ReasonOrNone(r.Queue.Reason),
 			r.hint("; 'jobledger resume -q %s' ends it", j.Queue))
 	}
 	full := r.limit()
@@ -152,11 +152,11 @@ func (r *reasons) queued() {
 		r.wait("worker", "%s", r.noWorker())
 	}
 	if r.Ahead+r.Higher > 0 {
-		text := fmt.Sprintf("%s of its lane %s before it", render.Count(r.Ahead, "job"),
-			render.Plural(r.Ahead, "comes", "come"))
+		text := fmt.Sprintf("%s of its lane %s before it", words.Count(r.Ahead, "job"),
+			words.Plural(r.Ahead, "comes", "come"))
 		if r.Higher > 0 {
-			text += fmt.Sprintf(", and %s of a higher priority %s ready", render.Count(r.Higher, "job"),
-				render.Plural(r.Higher, "is", "are"))
+			text += fmt.Sprintf(", and %s of a higher priority %s ready", words.Count(r.Higher, "job"),
+				words.Plural(r.Higher, "is", "are"))
 		}
 		if due && !full && !r.Queue.Paused && len(fit) > 0 {
 			r.waitsFor = append(r.waitsFor, "turn")
@@ -164,12 +164,12 @@ func (r *reasons) queued() {
 		r.say("%s.", strings.ToUpper(text[:1])+text[1:])
 	}
 	if r.Groups > 0 {
-		r.say("%s of its lane %s before its own.", render.Count(r.Groups, "group"),
-			render.Plural(r.Groups, "comes", "come"))
+		r.say("%s of its lane %s before its own.", words.Count(r.Groups, "group"),
+			words.Plural(r.Groups, "comes", "come"))
 	}
 	if len(fit) > 0 {
-		text := fmt.Sprintf("%s may take it: %s.", render.Count(int64(len(fit)), "running worker"),
-			render.WorkerNames(fit))
+		text := fmt.Sprintf("%s may take it: %s.", words.Count(int64(len(fit)), "running worker"),
+			words.WorkerNames(fit))
 		if due && !full && !r.Queue.Paused && r.Ahead+r.Higher == 0 {
 			r.wait("worker", "It is the next in its lane; %s", text)
 		} else {
@@ -183,7 +183,7 @@ func (r *reasons) cause() string {
 	j, e, now := r.Job, r.Cause, r.now
 	switch b := e.Body.(type) {
 	case *event.Enqueued:
-		text := fmt.Sprintf("%s enqueued it %s", e.Actor, render.AgeOrOn(e.At, now))
+		text := fmt.Sprintf("%s enqueued it %s", e.Actor, words.AgeOrOn(e.At, now))
 		if b.RunAt.After(e.At) {
 			text += " to run at " + r.local(b.RunAt)
 		}
@@ -191,35 +191,35 @@ func (r *reasons) cause() string {
 	case *event.Failed:
 		return fmt.Sprintf("attempt %d by %s failed %s with %s, failure %d of %d, and it is tried again after a "+
 			"pause of %s",
-			e.Attempt, e.Worker.Name, render.AgeOrOn(e.At,
-				now), render.FailureText(render.OrNone(b.ErrorCode), projection.Exit{Code: b.ExitCode, Signal: b.Signal}),
-			j.Failures, j.MaxAttempts, render.Briefly(b.RetryAt.Sub(e.At)))
+			e.Attempt, e.Worker.Name, words.AgeOrOn(e.At,
+				now), words.FailureText(words.OrNone(b.ErrorCode), projection.Exit{Code: b.ExitCode, Signal: b.Signal}),
+			j.Failures, j.MaxAttempts, words.Briefly(b.RetryAt.Sub(e.At)))
 	case *event.Reclaimed:
 		return fmt.Sprintf("attempt %d was taken from %s %s because %s, failure %d of %d, and it is tried again "+
 			"after a pause of %s",
-			e.Attempt, e.Worker.Name, render.AgeOrOn(e.At,
-				now), reclaimReason(b.Reason), j.Failures, j.MaxAttempts, render.Briefly(b.RetryAt.Sub(e.At)))
+			e.Attempt, e.Worker.Name, words.AgeOrOn(e.At,
+				now), reclaimReason(b.Reason), j.Failures, j.MaxAttempts, words.Briefly(b.RetryAt.Sub(e.At)))
 	case *event.Released:
 		if b.Snooze {
-			return fmt.Sprintf("the job itself asked %s to be run later (snooze %d): %s", render.AgeOrOn(e.At, now),
-				j.Snoozes, render.ReasonOrNone(b.Reason))
+			return fmt.Sprintf("the job itself asked %s to be run later (snooze %d): %s", words.AgeOrOn(e.At, now),
+				j.Snoozes, words.ReasonOrNone(b.Reason))
 		}
 		return fmt.Sprintf("%s gave it back %s, which is not a failure: %s", e.Worker.Name,
-			render.AgeOrOn(e.At, now), render.ReasonOrNone(b.Reason))
+			words.AgeOrOn(e.At, now), words.ReasonOrNone(b.Reason))
 	case *event.Unblocked:
 		if b.Because == "" {
-			return fmt.Sprintf("%s lifted its hold %s: %s", e.Actor, render.AgeOrOn(e.At, now),
-				render.ReasonOrNone(b.Reason))
+			return fmt.Sprintf("%s lifted its hold %s: %s", e.Actor, words.AgeOrOn(e.At, now),
+				words.ReasonOrNone(b.Reason))
 		}
-		return fmt.Sprintf("it waited for %s, which ended %s", b.Because, render.AgeOrOn(e.At, now))
+		return fmt.Sprintf("it waited for %s, which ended %s", b.Because, words.AgeOrOn(e.At, now))
 	case *event.Retried:
 		if b.Because != "" {
-			return fmt.Sprintf("%s, which it waits for, was retried %s", b.Because, render.AgeOrOn(e.At, now))
+			return fmt.Sprintf("%s, which it waits for, was retried %s", b.Because, words.AgeOrOn(e.At, now))
 		}
-		return fmt.Sprintf("%s queued it again %s: %s", e.Actor, render.AgeOrOn(e.At, now),
-			render.ReasonOrNone(b.Reason))
+		return fmt.Sprintf("%s queued it again %s: %s", e.Actor, words.AgeOrOn(e.At, now),
+			words.ReasonOrNone(b.Reason))
 	}
-	return "it was put there " + render.AgeOrOn(e.At, now)
+	return "it was put there " + words.AgeOrOn(e.At, now)
 }
 
 func reclaimReason(reason string) string {
@@ -247,7 +247,7 @@ func (r *reasons) noWorker() string {
 	switch serving := int64(len(r.Serving)); {
 	case serving > 0:
 		text := fmt.Sprintf("%s of the queue %s %s running, but none may take it: %s.",
-			render.Count(serving, "worker"), r.Job.Queue, render.Plural(serving, "is", "are"),
+			words.Count(serving, "worker"), r.Job.Queue, words.Plural(serving, "is", "are"),
 			strings.Join(refusals, "; "))
 		return text + r.hint(" %s that may.", start)
 	case len(queues) > 0:
@@ -269,9 +269,9 @@ func (r *reasons) held() {
 	j, now := r.Job, r.now
 	r.waitsFor = append(r.waitsFor, "owner")
 	r.say("Job %s is %s: %s (%s) has held it since %s, as attempt %d.", j.ID, j.State, j.Worker.Name,
-		render.Process(j.Worker), r.when(j.ClaimedAt), j.Attempt)
+		words.Process(j.Worker), r.when(j.ClaimedAt), j.Attempt)
 	if j.HeartbeatAt.After(j.ClaimedAt) {
-		r.say("The last heartbeat came %s.", render.AgeOrOn(j.HeartbeatAt, now))
+		r.say("The last heartbeat came %s.", words.AgeOrOn(j.HeartbeatAt, now))
 	} else {
 		r.say("No heartbeat has come.")
 	}
@@ -303,7 +303,7 @@ func (r *reasons) ended() {
 	switch b := e.Body.(type) {
 	case *event.Succeeded:
 		r.say("Job %s succeeded at %s: attempt %d by %s took %s.", j.ID, at, e.Attempt, e.Worker.Name,
-			render.Briefly(e.At.Sub(j.ClaimedAt)))
+			words.Briefly(e.At.Sub(j.ClaimedAt)))
 	case *event.Cancelled:
 		if b.Because != "" {
 			r.say("Job %s is cancelled since %s: it waits for %s, which has ended in another way. %s", j.ID, at,
@@ -311,7 +311,7 @@ func (r *reasons) ended() {
 				r.hint("'jobledger retry %s' queues that again, and this one waits once more.", b.Because))
 			return
 		}
-		r.say("Job %s is cancelled: %s did that at %s: %s.", j.ID, e.Actor, at, render.ReasonOrNone(b.Reason))
+		r.say("Job %s is cancelled: %s did that at %s: %s.", j.ID, e.Actor, at, words.ReasonOrNone(b.Reason))
 		if e.Attempt > 0 {
 			r.say("Attempt %d by %s was under way.", e.Attempt, e.Worker.Name)
 		}
@@ -341,7 +341,7 @@ func (r *reasons) lastCommand(due bool) {
 		return
 	}
 	text := fmt.Sprintf("The command of attempt %d by %s (%s), which was %s %s, may still run until %s",
-		c.Attempt, c.Worker.Name, render.Process(c.Worker), c.Ending, render.AgeOrOn(c.EndedAt, r.now),
+		c.Attempt, c.Worker.Name, words.Process(c.Worker), c.Ending, words.AgeOrOn(c.EndedAt, r.now),
 		r.when(c.Until))
 	if c.CannotEnd != "" {
 		text += "; it cannot be ended, as " + c.CannotEnd + ", and holds the rest while it lives"
@@ -371,7 +371,7 @@ func (r *reasons) retryable(j projection.Job) {
 
 // failure is what an attempt ended with.
 func failure(b *event.Failed) string {
-	parts := []string{render.ErrorText(b.ErrorCode)}
+	parts := []string{words.ErrorText(b.ErrorCode)}
 	if b.ExitCode != nil {
 		parts = append(parts, fmt.Sprintf("exit code %d", *b.ExitCode))
 	}
@@ -385,9 +385,9 @@ func (r *reasons) answer() Why {
 	j := r.Job
 	out := Why{Sentences: r.text, Why: strings.Join(r.text, " "), Job: j.ID, ID: j.ID, State: j.State.String(),
 		Queue:    j.Queue,
-		WaitsFor: append([]string{}, r.waitsFor...), RunAt: render.TimeOrNull(j.RunAt), Cause: r.Cause,
-		Failures: j.Failures, MaxAttempts: j.MaxAttempts, Worker: render.TextOrNull(j.Worker.Name),
-		LeaseUntil: render.TimeOrNull(j.LeaseUntil)}
+		WaitsFor: append([]string{}, r.waitsFor...), RunAt: words.TimeOrNull(j.RunAt), Cause: r.Cause,
+		Failures: j.Failures, MaxAttempts: j.MaxAttempts, Worker: words.TextOrNull(j.Worker.Name),
+		LeaseUntil: words.TimeOrNull(j.LeaseUntil)}
 	if j.State == event.Queued {
 		out.RunningLimit, out.GroupLimit = r.Limit.Running, r.Limit.GroupBound(j.Group)
 		for _, o := range r.Holders {
@@ -404,8 +404,8 @@ func (r *reasons) answer() Why {
 		}
 	}
 	if q := r.Queue; q.Paused {
-		out.PausedSince, out.PausedBy = render.TimeOrNull(q.Since), render.TextOrNull(q.Actor)
-		out.PausedWhy = render.TextOrNull(q.Reason)
+		out.PausedSince, out.PausedBy = words.TimeOrNull(q.Since), words.TextOrNull(q.Actor)
+		out.PausedWhy = words.TextOrNull(q.Reason)
 	}
 	return out
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger/event"
 	"jobledger/projection"
 )
@@ -29,7 +29,7 @@ func (r *reasons) blocked() {
 	}
 	text := strings.Join(names[:min(len(names), maxNamed)], ", ")
 	if more := len(names) - maxNamed; more > 0 {
-		text += fmt.Sprintf(" and %s", render.Count(int64(more), "further job"))
+		text += fmt.Sprintf(" and %s", words.Count(int64(more), "further job"))
 	}
 	r.wait("job", "It waits for %s.", text)
 }

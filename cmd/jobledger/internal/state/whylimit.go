@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/limit"
@@ -17,7 +17,7 @@ const maxHolders = 5
 func (r *reasons) limit() (full bool) {
 	l := r.Limit
 	if l.Ageing > 0 {
-		r.say("In the queue %s one more of priority counts as %s of waiting.", l.Queue, render.Duration(l.Ageing))
+		r.say("In the queue %s one more of priority counts as %s of waiting.", l.Queue, words.Duration(l.Ageing))
 	}
 	if l.Running > 0 {
 		full = r.bound(fmt.Sprintf("queue %s", l.Queue), l.Running, r.Holders)
@@ -42,7 +42,7 @@ func (r *reasons) rate(of string, rate limit.Rate, used, start int64) (waits boo
 	if rate.N == 0 {
 		return false
 	}
-	text := fmt.Sprintf("The rate of the %s is %s", of, render.RateText(rate.N, rate.Per))
+	text := fmt.Sprintf("The rate of the %s is %s", of, words.RateText(rate.N, rate.Per))
 	if next := event.FromMicros(start); used > 0 && next.After(r.now) {
 		r.wait("rate", "%s. The next job may start at %s.", text, r.local(next))
 		return true
@@ -58,7 +58,7 @@ func (r *reasons) bound(what string, most int, holders []projection.Job) (full b
 		names = append(names, fmt.Sprintf("%s (%s, since %s)", j.ID, j.Worker.Name, r.local(j.ClaimedAt)))
 	}
 	if more := len(holders) - maxHolders; more > 0 {
-		names = append(names, render.Count(int64(more), "further job"))
+		names = append(names, words.Count(int64(more), "further job"))
 	}
 	text := fmt.Sprintf("The limit of the %s is %d at once, and %d run", what, most, len(holders))
 	if len(names) > 0 {

@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/doctor"
-	"jobledger/cmd/jobledger/internal/layout"
+	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/cmd/jobledger/internal/web/act"
 	"jobledger/cmd/jobledger/internal/web/api"
@@ -119,9 +119,9 @@ var described = map[reflect.Type]reflect.Type{
 
 // named are the schemas that have another name than their type.
 var named = map[reflect.Type]string{
-	reflect.TypeFor[layout.StatusThenJSON](): "Status", reflect.TypeFor[layout.QueueThenJSON](): "Queue",
-	reflect.TypeFor[layout.ListedJobJSON](): "Job", reflect.TypeFor[layout.WholeJobJSON](): "FullJob",
-	reflect.TypeFor[layout.WhyThenJSON](): "Why", reflect.TypeFor[state.LostClaim](): "LostClaim",
+	reflect.TypeFor[print.StatusThenJSON](): "Status", reflect.TypeFor[print.QueueThenJSON](): "Queue",
+	reflect.TypeFor[print.ListedJobJSON](): "Job", reflect.TypeFor[print.WholeJobJSON](): "FullJob",
+	reflect.TypeFor[print.WhyThenJSON](): "Why", reflect.TypeFor[state.LostClaim](): "LostClaim",
 	reflect.TypeFor[wire.Job](): "Acted", reflect.TypeFor[wire.Claims](): "Turn",
 	reflect.TypeFor[wire.Minimal](): "MinimalJob", reflect.TypeFor[wire.Worker](): "StartedWorker",
 	reflect.TypeFor[doctor.Finding](): "DoctorFinding", reflect.TypeFor[act.Tally](): "Acts",

@@ -18,4 +18,7 @@
 //
 // The package has no words and no figures of its own for a job: the API runs the verbs of the command line,
 // and the pages use their tables.
+//
+// Held by TestServerEndsWhenReplacedOrStopped, TestReadyUntilTheServerEnds, TestProfilesNeedScopeAdmin and
+// TestRightsOfEveryRoute.
 package web

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/seen"
+	"jobledger/cmd/jobledger/internal/await"
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
 )
@@ -32,7 +32,7 @@ func TestServerIsNotReadyWhileStreamsAreBehind(t *testing.T) {
 			t.Errorf("%s: %d with a lag of %s, want %d and %s", what, got, is, want, lag)
 		}
 	}
-	if !s.follower.Join(seen.End{}) {
+	if !s.follower.Join(await.SeenEnd{}) {
 		t.Fatal("no stream")
 	}
 	step("nothing is recorded", time.Hour, 200, 0)
@@ -41,7 +41,7 @@ func TestServerIsNotReadyWhileStreamsAreBehind(t *testing.T) {
 	}
 	s.follower.Leave()
 	step("no stream is open", 0, 200, 0)
-	s.follower.Join(seen.End{})
+	s.follower.Join(await.SeenEnd{})
 	step("behind by a little", 9*time.Second, 200, 9*time.Second)
 	step("behind", time.Second, 503, 10*time.Second)
 	ctx, stop := context.WithCancel(t.Context())
@@ -58,7 +58,7 @@ func TestServerIsNotReadyWhileStreamsAreBehind(t *testing.T) {
 	s.follower.Leave() // which ends Run's loop, so that the clock can be changed
 	stop()
 	<-ended
-	if !s.follower.Join(seen.End{Pos: scenario.Tail()}) {
+	if !s.follower.Join(await.SeenEnd{Pos: scenario.Tail()}) {
 		t.Fatal("no stream")
 	}
 	step("it has read everything", time.Hour, 200, 0)

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/seen"
+	"jobledger/cmd/jobledger/internal/await"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
@@ -314,7 +314,7 @@ func TestStreamEndsWithServerAndLimit(t *testing.T) {
 	r.next()
 	f := s.follower
 	for range view.MaxStreams - 1 {
-		f.Join(seen.End{})
+		f.Join(await.SeenEnd{})
 	}
 	if answer, body := s.do("GET", "/api/v1/events/stream", nil, "Cookie", cookie); answer.StatusCode != 503 ||
 		answer.Header.Get("Retry-After") == "" {

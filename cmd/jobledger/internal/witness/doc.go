@@ -4,10 +4,13 @@
 // what the ledger alone cannot show.
 //
 //	seen, err := witness.In(folder).Look(ctx, store)
-//	if err == nil && seen.Alarm() { … claim nothing }
+//	if err == nil && await.Alarm() { … claim nothing }
 //
 // A ledger that is not sealed, or has another name than what was seen, has nothing to be compared with: then
 // a witness says only that there was another ledger at its address.
 //
 // Files in reading order: witness.go, place.go, file.go, guard.go.
+//
+// Held by TestWitnessGoesOnWithTheLedger, TestWitnessReplacesOnlyWhatItRead and
+// TestGuardStopsARunningWorker here, and by TestScripts/witness of the program.
 package witness

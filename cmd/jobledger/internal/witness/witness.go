@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/evidence"
+	"jobledger/cmd/jobledger/internal/prove"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/proof"
@@ -29,13 +29,13 @@ func In(state string) *Witness {
 
 // Seen is what a look at a ledger has found.
 type Seen struct {
-	Sealed   bool               // false: sealing is off, and there is nothing else but Was
-	Origin   string             // the ledger's name
-	File     string             // of the witness; it may not exist
-	Before   *evidence.Compared // the ledger, in comparison with what was seen before; nil: nothing was
-	Now      proof.Checkpoint   // the ledger as it is
-	Restored *evidence.Restored // the restore that explains why the ledger is another; nil: none, or no need
-	Was      string             // the name that the ledger at this address had before; "": the same, or unknown
+	Sealed   bool             // false: sealing is off, and there is nothing else but Was
+	Origin   string           // the ledger's name
+	File     string           // of the witness; it may not exist
+	Before   *prove.Compared  // the ledger, in comparison with what was seen before; nil: nothing was
+	Now      proof.Checkpoint // the ledger as it is
+	Restored *prove.Restored  // the restore that explains why the ledger is another; nil: none, or no need
+	Was      string           // the name that the ledger at this address had before; "": the same, or unknown
 
 	file  []byte           // the content of File
 	known proof.Checkpoint // of the events up to the last restored one; zero: there is none
@@ -111,7 +111,7 @@ func (w *Witness) Look(ctx context.Context, store *ledger.Store) (s Seen, err er
 		}
 		if before.text != nil {
 			s.file = before.text
-			compared, err := evidence.Compare(ctx, tx, before.last)
+			compared, err := prove.Compare(ctx, tx, before.last)
 			if err != nil {
 				return err
 			}
@@ -127,12 +127,12 @@ func (w *Witness) Look(ctx context.Context, store *ledger.Store) (s Seen, err er
 
 // unknown returns r, the restore that explains a difference, unless this host knew it before: then it
 // explains nothing that came later. known is of the events up to the last one that was known.
-func unknown(ctx context.Context, tx *ledger.Tx, known proof.Checkpoint, r *evidence.Restored) (
-	*evidence.Restored, error) {
+func unknown(ctx context.Context, tx *ledger.Tx, known proof.Checkpoint, r *prove.Restored) (
+	*prove.Restored, error) {
 	if r == nil || known.Size < r.Pos {
 		return r, nil
 	}
-	compared, err := evidence.Compare(ctx, tx, known)
+	compared, err := prove.Compare(ctx, tx, known)
 	if err != nil || compared.Same() {
 		return nil, err
 	}

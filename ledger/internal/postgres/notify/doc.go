@@ -11,4 +11,7 @@
 // more often where LISTEN is not available.
 //
 // Files: notify.go (what is sent), listen.go (what is heard).
+//
+// Held by TestPostgresNotificationWakes, TestPostgresWatchOutlivesItsConnections and
+// TestPostgresCommitsShareNotification of package ledger.
 package notify

@@ -3,4 +3,7 @@
 // watch the folder, with [Watch].
 //
 // Only speed depends on it: listeners also poll the ledger.
+//
+// Held by TestWatchWakesOnOtherProcess and TestWatchSurvivesRemovedDoorbell of package ledger, and by
+// TestPipeAsDoorbellBlocksNothing of the program.
 package doorbell

@@ -4,6 +4,8 @@
 //	for _, h := range lockholders.List(path) {
 //		fmt.Println(h.PID, h.Program, h.Writes)
 //	}
+//
+// Held by TestLockHoldersOfOpenLedger and TestLockHoldersParseProcLocks of package ledger.
 package lockholders
 
 // Holder is a process that has a ledger open, as far as the system reports it.

@@ -12,6 +12,9 @@
 // An error of a sync is reported once, and a later sync succeeds without what was lost. So after such an
 // error nothing is durable until [File.Rewrite] has written the file again. SQLite ignores errors of the
 // checkpoints that it makes after a commit, so these are made through [File.Checkpoint].
+//
+// Held by TestLateSyncLeavesWriteLock, TestLateSyncReaderShowsWhatIsDurable and
+// TestIOErrorLosesNothingAcknowledged of package ledger/ledgertest/faultvfs.
 package walsync
 
 import (

@@ -7,4 +7,7 @@
 //
 // Only fairness depends on the queue: SQLite's own lock decides, and a process without competition never
 // touches these files.
+//
+// Held by TestWriteQueueIsFairBetweenProcesses, TestWriteQueueSurvivesStoppedHolder and
+// TestWriteQueueIsNotMadeForOneWriter of package ledger, and by TestKilledInWriteQueue of the program.
 package writequeue

@@ -3,14 +3,12 @@ package audit
 import (
 	"math"
 
-	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobfilter"
-	"jobledger/cmd/jobledger/internal/jobref"
-	"jobledger/cmd/jobledger/internal/jobverb"
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/paging"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/cli/archived"
+	"jobledger/cmd/jobledger/internal/cli/jobverb"
+	"jobledger/cmd/jobledger/internal/find"
+	"jobledger/cmd/jobledger/internal/print"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/projection/query"
 )
@@ -67,24 +65,24 @@ func (p *Verbs) attempts(c *cli.Context) error {
 	var then *cli.Program
 	err = service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
 		if q, then, err = p.attemptsQuery(c, tx); err == nil && c.IsSet("last") {
-			q.After, err = paging.BeforeLastAttempts(c.Context, tx, q, c.Int("last"))
+			q.After, err = find.BeforeLastAttempts(c.Context, tx, q, c.Int("last"))
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	t := layout.Attempts()
-	r := paging.Reader{Store: service.Store, Limit: c.Int("limit")}
+	t := print.Attempts()
+	r := find.Reader{Store: service.Store, Limit: c.Int("limit")}
 	for a, err := range r.Attempts(c.Context, q) {
 		if err == nil && p.JSON {
-			err = p.PrintJSON(layout.NewAttemptJSON(a))
+			err = p.PrintJSON(print.NewAttemptJSON(a))
 		}
 		if err != nil {
 			return err
 		}
 		if !p.JSON {
-			layout.AddAttempt(t, a, then.Now())
+			print.AddAttempt(t, a, then.Now())
 		}
 	}
 	switch {
@@ -94,7 +92,7 @@ func (p *Verbs) attempts(c *cli.Context) error {
 		err = p.PrintTable(t.Widened(c.Bool("wide")))
 	}
 	if err == nil && r.More {
-		return p.MessageAfter("%s; give a larger --limit", render.MoreThan(r.Taken, "claim"))
+		return p.MessageAfter("%s; give a larger --limit", words.MoreThan(r.Taken, "claim"))
 	}
 	return err
 }
@@ -104,11 +102,11 @@ func (p *Verbs) attemptsQuery(c *cli.Context, tx *ledger.Tx) (q query.Attempts, 
 	err error) {
 	var job int64
 	if c.IsSet("job") {
-		if job, err = (jobref.Ref{ID: c.String("job")}).Number(c.Context, tx); err != nil {
+		if job, err = (find.Ref{ID: c.String("job")}).Number(c.Context, tx); err != nil {
 			return q, nil, err
 		}
 	}
-	q, err = jobfilter.Attempts(c.Context, tx, jobverb.Asked(c, jobfilter.AttemptFields), job, p.Now())
+	q, err = find.Attempts(c.Context, tx, jobverb.Asked(c, find.AttemptFields), job, p.Now())
 	q.Overlap = c.Bool("overlap")
 	if err != nil || c.IsSet("as-of") {
 		return q, p.At(q.At), err

@@ -4,9 +4,9 @@ import (
 	"context"
 	"math"
 
-	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/layout"
+	"jobledger/cmd/jobledger/internal/cli/archived"
+	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/ledger"
 	"jobledger/projection"
 	"jobledger/projection/query"
@@ -61,7 +61,7 @@ func (p *Verbs) diff(c *cli.Context) error {
 	case err != nil:
 		return err
 	case p.JSON:
-		return p.PrintJSON(layout.NewDiffJSON(from, to, d))
+		return p.PrintJSON(print.NewDiffJSON(from, to, d))
 	}
 	return p.printDiff(from, to, d)
 }
@@ -77,17 +77,17 @@ func (p *Verbs) newest(ctx context.Context, tx *ledger.Tx) (projection.Moment, e
 
 func (p *Verbs) printDiff(from, to projection.Moment, d status.Diff) error {
 	zone := p.Now().Location()
-	err := p.PrintWrapped(layout.DiffTitle(from, to, zone))
+	err := p.PrintWrapped(print.DiffTitle(from, to, zone))
 	switch {
 	case err != nil:
 		return err
 	case len(d.Cells) == 0:
 		err = p.PrintLine("nothing happened to any job")
 	default:
-		err = p.PrintTable(layout.DiffMatrix(d.Cells))
+		err = p.PrintTable(print.DiffMatrix(d.Cells))
 	}
 	if err != nil {
 		return err
 	}
-	return p.PrintWrapped(layout.DiffLines(d, zone)...)
+	return p.PrintWrapped(print.DiffLines(d, zone)...)
 }

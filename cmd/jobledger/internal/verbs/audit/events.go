@@ -5,16 +5,12 @@ import (
 	"math"
 	"strconv"
 
-	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/await"
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobfilter"
-	"jobledger/cmd/jobledger/internal/jobref"
-	"jobledger/cmd/jobledger/internal/jobverb"
-	"jobledger/cmd/jobledger/internal/paging"
-	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/cmd/jobledger/internal/seen"
-	"jobledger/cmd/jobledger/internal/terminal"
+	"jobledger/cmd/jobledger/internal/cli/archived"
+	"jobledger/cmd/jobledger/internal/cli/jobverb"
+	"jobledger/cmd/jobledger/internal/find"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 )
@@ -51,7 +47,7 @@ func (p *Verbs) Events() cli.Verb {
 			{"jobledger events --follow --from -1m --kind=-heartbeat", "watch what happens, without heartbeats"},
 		},
 		Exits:    []int{cli.ExitNothing, cli.ExitNoJob},
-		Complete: map[string][]string{"kind": jobfilter.KindNames()},
+		Complete: map[string][]string{"kind": find.KindNames()},
 		Run:      p.events,
 	})
 }
@@ -67,7 +63,7 @@ func (p *Verbs) events(c *cli.Context) error {
 		return err
 	}
 	defer service.Store.Close()
-	l := eventListing{Verbs: p, Reader: paging.Reader{Store: service.Store, Limit: c.Int("limit")}}
+	l := eventListing{Verbs: p, Reader: find.Reader{Store: service.Store, Limit: c.Int("limit")}}
 	err = service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
 		l.filter, err = p.eventFilter(c, tx)
 		return err
@@ -96,7 +92,7 @@ func (p *Verbs) events(c *cli.Context) error {
 // eventListing prints the events that filter selects. It moves filter.After to the last one printed.
 type eventListing struct {
 	*Verbs
-	paging.Reader
+	find.Reader
 	filter ledger.Filter
 }
 
@@ -143,7 +139,7 @@ func (l *eventListing) followAfter(ctx context.Context, whole *ledger.Store) err
 func (l *eventListing) follow(ctx context.Context) error {
 	following := cli.UntilSignalled(ctx)
 	outage := &await.Outage{Say: l.Message}
-	end := seen.End{Pos: l.filter.Until}
+	end := await.SeenEnd{Pos: l.filter.Until}
 	for {
 		err := l.print(following)
 		if err == nil {
@@ -164,7 +160,7 @@ func (l *eventListing) follow(ctx context.Context) error {
 			return err
 		}
 		l.filter.After = max(l.filter.After, l.filter.Until)
-		l.filter.Until, err = await.Longer(following, l.Store, l.filter.After, &end, outage, terminal.ReaderGone)
+		l.filter.Until, err = await.Longer(following, l.Store, l.filter.After, &end, outage, cli.ReaderGone)
 		if err != nil || l.filter.Until <= l.filter.After { // interrupted, or its reader is gone
 			return err
 		}
@@ -177,9 +173,9 @@ func (l *eventListing) sayMore() error {
 
 // eventFilter reads the flags.
 func (p *Verbs) eventFilter(c *cli.Context, tx *ledger.Tx) (f ledger.Filter, err error) {
-	q, err := jobfilter.Events(jobverb.Asked(c, jobfilter.EventFields), p.Now())
+	q, err := find.Events(jobverb.Asked(c, find.EventFields), p.Now())
 	if err == nil && c.IsSet("job") {
-		q.Filter.Job, err = jobref.Ref{ID: c.String("job")}.Number(c.Context, tx)
+		q.Filter.Job, err = find.Ref{ID: c.String("job")}.Number(c.Context, tx)
 	}
 	if err != nil {
 		return f, err
@@ -193,18 +189,18 @@ func (p *Verbs) printListed(e event.Event, first bool) error {
 		return p.PrintJSON(e)
 	}
 	row := func(pos, at, kind, to, job string) []string {
-		return []string{render.Pad(pos, 6, true), render.Pad(at, 29, false), render.Pad(kind, 14, false),
-			render.Pad(to, 11, false), render.Pad(job, 26, false)}
+		return []string{words.Pad(pos, 6, true), words.Pad(at, 29, false), words.Pad(kind, 14, false),
+			words.Pad(to, 11, false), words.Pad(job, 26, false)}
 	}
 	if first {
-		if err := p.PrintEvent(row("POS", "TIME", "EVENT", "STATE", "JOB"), []render.Style{render.Bold, render.Bold,
-			render.Bold, render.Bold, render.Bold}, ""); err != nil {
+		if err := p.PrintEvent(row("POS", "TIME", "EVENT", "STATE", "JOB"), []words.Style{words.Bold, words.Bold,
+			words.Bold, words.Bold, words.Bold}, ""); err != nil {
 			return err
 		}
 	}
-	kind, kindStyle := render.KindLabel(e)
-	to, toStyle := render.StateLabel(e)
+	kind, kindStyle := words.KindLabel(e)
+	to, toStyle := words.StateLabel(e)
 	columns := row(strconv.FormatInt(e.Pos, 10), p.FormatMillis(e.At), kind, to, string(e.Job))
-	return p.PrintEvent(columns, []render.Style{render.Gray, render.Plain, kindStyle, toStyle, render.Plain},
+	return p.PrintEvent(columns, []words.Style{words.Gray, words.Plain, kindStyle, toStyle, words.Plain},
 		p.Describe(e))
 }

@@ -3,9 +3,9 @@ package audit
 import (
 	"errors"
 
-	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobverb"
+	"jobledger/cmd/jobledger/internal/cli/archived"
+	"jobledger/cmd/jobledger/internal/cli/jobverb"
 	"jobledger/commands"
 	"jobledger/commands/archive"
 	"jobledger/ledger"

@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/buildinfo"
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/cli/archived"
+	"jobledger/cmd/jobledger/internal/cli/jobverb"
 	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/incident"
-	"jobledger/cmd/jobledger/internal/jobverb"
 	"jobledger/ledger"
 )
 

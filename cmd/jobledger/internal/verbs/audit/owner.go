@@ -1,10 +1,10 @@
 package audit
 
 import (
-	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobverb"
-	"jobledger/cmd/jobledger/internal/layout"
+	"jobledger/cmd/jobledger/internal/cli/archived"
+	"jobledger/cmd/jobledger/internal/cli/jobverb"
+	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/ledger"
 )
 
@@ -29,7 +29,7 @@ func (p *Verbs) Owner() cli.Verb {
 			if err != nil {
 				return err
 			}
-			var o layout.Owner
+			var o print.Owner
 			err = p.Read(c.Context, func(tx *ledger.Tx) (err error) {
 				at, _, err := p.MomentFlag(c, "as-of", tx)
 				if err != nil {
@@ -37,7 +37,7 @@ func (p *Verbs) Owner() cli.Verb {
 				}
 				n, err := ref.AsOf(at).Number(c.Context, tx)
 				if err == nil {
-					o, err = layout.ReadOwner(c.Context, tx, n, at)
+					o, err = print.ReadOwner(c.Context, tx, n, at)
 				}
 				return err
 			})
@@ -49,9 +49,9 @@ func (p *Verbs) Owner() cli.Verb {
 	}))
 }
 
-func (p *Verbs) printOwner(o layout.Owner) error {
+func (p *Verbs) printOwner(o print.Owner) error {
 	if p.JSON {
-		if err := p.PrintJSON(layout.NewOwnerJSON(o)); err != nil {
+		if err := p.PrintJSON(print.NewOwnerJSON(o)); err != nil {
 			return err
 		}
 	}
@@ -59,12 +59,12 @@ func (p *Verbs) printOwner(o layout.Owner) error {
 	switch {
 	case o.State == 0:
 		return cli.Exitf(cli.ExitNothing, "no worker held job %s at %s: it was not enqueued yet", o.Job,
-			layout.OwnerMoment(o, zone))
+			print.OwnerMoment(o, zone))
 	case !o.Held():
 		return cli.Exitf(cli.ExitNothing, "no worker held job %s at %s: it was %s", o.Job,
-			layout.OwnerMoment(o, zone), o.State)
+			print.OwnerMoment(o, zone), o.State)
 	case p.JSON:
 		return nil
 	}
-	return p.PrintPairs(layout.OwnerPairs(o, zone)...)
+	return p.PrintPairs(print.OwnerPairs(o, zone)...)
 }

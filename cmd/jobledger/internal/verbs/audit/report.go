@@ -5,11 +5,11 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobref"
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/cli/archived"
+	"jobledger/cmd/jobledger/internal/find"
+	"jobledger/cmd/jobledger/internal/print"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/projection"
 	"jobledger/projection/query"
@@ -19,7 +19,7 @@ import (
 // Report answers the questions of a bad night.
 func (p *Verbs) Report() cli.Verb {
 	about := "The first question of a bad night, and the next ones. Without NAME it lists the reports:\n"
-	for _, r := range layout.Reports {
+	for _, r := range print.Reports {
 		about += r.Name + ": " + r.Answers + ".\n"
 	}
 	return archived.With(p.Program, cli.Verb{
@@ -71,7 +71,7 @@ func (p *Verbs) Report() cli.Verb {
 }
 
 func reportNames() (names []string) {
-	for _, r := range layout.Reports {
+	for _, r := range print.Reports {
 		names = append(names, r.Name)
 	}
 	return names
@@ -82,7 +82,7 @@ func (p *Verbs) report(c *cli.Context) error {
 	if name == "" {
 		return p.printReports()
 	}
-	r, ok := layout.ReportNamed(name)
+	r, ok := print.ReportNamed(name)
 	if !ok {
 		return cli.WithHint(cli.Usagef("there is no report %q", name), "the reports are %s",
 			strings.Join(reportNames(), ", "))
@@ -116,7 +116,7 @@ func (p *Verbs) report(c *cli.Context) error {
 			span.To.At = asked.Now
 		}
 		if c.IsSet("job") {
-			if asked.Job, err = (jobref.Ref{ID: c.String("job")}).Number(c.Context, tx); err != nil {
+			if asked.Job, err = (find.Ref{ID: c.String("job")}).Number(c.Context, tx); err != nil {
 				return err
 			}
 			if from == nil {
@@ -155,7 +155,7 @@ func (p *Verbs) report(c *cli.Context) error {
 
 // reportFlags reads the flags of r. A flag that r does not know is an error: without effect, it would
 // answer another question than the one asked.
-func reportFlags(c *cli.Context, r layout.Report) (asked layout.Asked, err error) {
+func reportFlags(c *cli.Context, r print.Report) (asked print.Asked, err error) {
 	for flag, knows := range map[string]bool{"queue": r.ByQueue, "worker": r.ByWorker,
 		"after": r.Name == "backlog", "every": r.Name == "depth", "limit": r.Name == "longest",
 		"outcome": r.Name == "failures", "job": r.Name == "causes"} {
@@ -164,14 +164,14 @@ func reportFlags(c *cli.Context, r layout.Report) (asked layout.Asked, err error
 				cli.SeeHelp("report"))
 		}
 	}
-	asked = layout.Asked{Limit: c.Int("limit")}
+	asked = print.Asked{Limit: c.Int("limit")}
 	if asked.Outcomes, err = query.ParseOutcomes(c.StringSlice("outcome")); err != nil {
 		return asked, err
 	}
 	asked.Later, _ = cli.DurationValue(c, "after")
 	asked.Every, _ = cli.DurationValue(c, "every")
 	if asked.Every%time.Second != 0 {
-		return asked, cli.Usagef("--every: %s is not in whole seconds", render.Duration(asked.Every))
+		return asked, cli.Usagef("--every: %s is not in whole seconds", words.Duration(asked.Every))
 	}
 	return asked, nil
 }
@@ -179,7 +179,7 @@ func reportFlags(c *cli.Context, r layout.Report) (asked layout.Asked, err error
 // printReports lists the reports.
 func (p *Verbs) printReports() error {
 	t := &cli.Table{Columns: []cli.Column{{Title: "REPORT"}, {Title: "ANSWERS"}}}
-	for _, r := range layout.Reports {
+	for _, r := range print.Reports {
 		if p.JSON {
 			if err := p.PrintJSON(map[string]string{"report": r.Name, "answers": r.Answers}); err != nil {
 				return err

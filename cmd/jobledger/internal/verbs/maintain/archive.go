@@ -6,12 +6,12 @@ import (
 	"path/filepath"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobverb"
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/logfile"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/cli/archived"
+	"jobledger/cmd/jobledger/internal/cli/jobverb"
+	"jobledger/cmd/jobledger/internal/logs"
+	"jobledger/cmd/jobledger/internal/print"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/commands/archive"
 	"jobledger/ledger"
@@ -138,7 +138,7 @@ func (p *Verbs) archive(c *cli.Context) error {
 		m.Service = nil
 	}
 	if c.String("logs") == "remove" {
-		if m.Logs, err = logfile.Folder(service.Store.Path()); err != nil {
+		if m.Logs, err = logs.Folder(service.Store.Path()); err != nil {
 			return err
 		}
 	}
@@ -200,8 +200,8 @@ func (p *Verbs) removed(gone event.Removed) error {
 			Kept    int64 `json:"kept"` // bodies that stay
 		}{gone.Jobs, gone.Events, gone.Bodies, gone.BodyBytes, gone.Keys, gone.Kept})
 	}
-	return p.PrintLine(fmt.Sprintf("%s with %s left the ledger", render.Count(gone.Jobs, "job"),
-		render.Count(gone.Events, "event")))
+	return p.PrintLine(fmt.Sprintf("%s with %s left the ledger", words.Count(gone.Jobs, "job"),
+		words.Count(gone.Events, "event")))
 }
 
 // archivedHistory prints the history of a job as the archive has it.
@@ -262,7 +262,7 @@ func (p *Verbs) archiveDue(c *cli.Context, due segment.Range, nothing bool, m ar
 		text = fmt.Sprintf("would archive the events %d to %d", due.Lo+1, due.Hi)
 	}
 	if m.Service != nil {
-		text += fmt.Sprintf(", and remove %s at most", render.Count(jobs, "job"))
+		text += fmt.Sprintf(", and remove %s at most", words.Count(jobs, "job"))
 	}
 	return p.PrintLine(text)
 }
@@ -270,10 +270,10 @@ func (p *Verbs) archiveDue(c *cli.Context, due segment.Range, nothing bool, m ar
 // archived prints a segment that was closed.
 func (p *Verbs) archived(f archive.File) error {
 	if p.JSON {
-		return p.PrintJSON(layout.NewArchiveJSON(f))
+		return p.PrintJSON(print.NewArchiveJSON(f))
 	}
 	return p.PrintLine(fmt.Sprintf("%s: the events %d to %d, %s of %s", f.Path, f.Lo+1, f.Hi,
-		render.ByteSize(f.Bytes), render.Count(f.Jobs, "job")))
+		words.ByteSize(f.Bytes), words.Count(f.Jobs, "job")))
 }
 
 // archiveFiles prints the files. If they were checked, or are missing, the exit code says what is wrong.
@@ -282,9 +282,9 @@ func (p *Verbs) archiveFiles(files []archive.File, checked bool) (err error) {
 		return cli.Exitf(cli.ExitNothing, "nothing is archived")
 	}
 	if p.JSON {
-		err = cli.PrintJSONOf(p.Program, files, func(f archive.File) any { return layout.NewArchiveJSON(f) })
+		err = cli.PrintJSONOf(p.Program, files, func(f archive.File) any { return print.NewArchiveJSON(f) })
 	} else {
-		err = p.PrintTable(layout.Archive(files, p.Now().Location()))
+		err = p.PrintTable(print.Archive(files, p.Now().Location()))
 	}
 	missing, damaged := 0, 0
 	for _, f := range files {
@@ -300,9 +300,9 @@ func (p *Verbs) archiveFiles(files []archive.File, checked bool) (err error) {
 		return err
 	case damaged > 0:
 		return cli.Exitf(cli.ExitDiscrepancy, "%s of the archive %s not what the ledger names",
-			render.Count(int64(damaged), "file"), isOrAre(damaged))
+			words.Count(int64(damaged), "file"), isOrAre(damaged))
 	case missing > 0:
-		return cli.Exitf(cli.ExitNothing, "%s of the archive %s not there", render.Count(int64(missing), "file"),
+		return cli.Exitf(cli.ExitNothing, "%s of the archive %s not there", words.Count(int64(missing), "file"),
 			isOrAre(missing))
 	}
 	return nil

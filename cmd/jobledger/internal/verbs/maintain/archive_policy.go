@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/cmd/jobledger/internal/timespec"
+	"jobledger/cmd/jobledger/internal/when"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands/archive"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -23,26 +23,26 @@ func parsePolicy(text string) (b event.ArchivePolicy, err error) {
 		return b, nil
 	}
 	refuse := func() (event.ArchivePolicy, error) {
-		return b, cli.WithHint(cli.Usagef("--policy: %q is not a policy", render.Shorten(text)), policyForms)
+		return b, cli.WithHint(cli.Usagef("--policy: %q is not a policy", words.Shorten(text)), policyForms)
 	}
 	for _, part := range strings.Split(text, ",") {
-		words := strings.Fields(part)
-		if len(words) != 2 {
+		texts := strings.Fields(part)
+		if len(texts) != 2 {
 			return refuse()
 		}
-		if words[0] == "logs" && (words[1] == "remove" || words[1] == "keep") {
-			b.RemoveLogs = words[1] == "remove"
+		if texts[0] == "logs" && (texts[1] == "remove" || texts[1] == "keep") {
+			b.RemoveLogs = texts[1] == "remove"
 			continue
 		}
-		if words[0] == "bodies" && (words[1] == "keep" || words[1] == "drop") {
-			b.KeepBodies = words[1] == "keep"
+		if texts[0] == "bodies" && (texts[1] == "keep" || texts[1] == "drop") {
+			b.KeepBodies = texts[1] == "keep"
 			continue
 		}
-		d, err := timespec.ParseDuration(words[1])
+		d, err := when.ParseDuration(texts[1])
 		if err != nil || d <= 0 || d > event.MaxArchiveAge {
 			return refuse()
 		}
-		switch words[0] {
+		switch texts[0] {
 		case "older-than":
 			b.OlderThan = d
 		case "keep-failed":
@@ -101,7 +101,7 @@ func (p *Verbs) printPolicy(b event.ArchivePolicy) error {
 			KeepBodies bool     `json:"keep_bodies"`
 		}{secondsOrNull(b.OlderThan), secondsOrNull(b.KeepFailed), b.RemoveLogs, b.KeepBodies})
 	}
-	return p.PrintLine(render.PolicyText(&b))
+	return p.PrintLine(words.PolicyText(&b))
 }
 
 func secondsOrNull(d time.Duration) *float64 {

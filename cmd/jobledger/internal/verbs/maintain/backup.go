@@ -8,7 +8,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/files"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 )
 
 // Backup copies a ledger that may be in use.
@@ -59,8 +59,8 @@ func (p *Verbs) Backup() cli.Verb {
 					Events int64  `json:"events"`
 				}{path, copied.Bytes, copied.Events})
 			}
-			events := render.Count(copied.Events, "event")
-			return p.PrintLine(fmt.Sprintf("%s: %s, %s", path, events, render.ByteSize(copied.Bytes)))
+			events := words.Count(copied.Events, "event")
+			return p.PrintLine(fmt.Sprintf("%s: %s, %s", path, events, words.ByteSize(copied.Bytes)))
 		},
 	}
 }

@@ -8,8 +8,8 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/doctor"
-	"jobledger/cmd/jobledger/internal/logfile"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/logs"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 )
 
@@ -52,7 +52,7 @@ func (p *Verbs) Examine(ctx context.Context, deep bool) (doctor.Report, error) {
 		if err != nil {
 			return doctor.Report{}, err
 		}
-		options.Logs, _ = logfile.Folder(address) // without a home there are no logs
+		options.Logs, _ = logs.Folder(address) // without a home there are no logs
 	}
 	return doctor.Examine(ctx, p.DB, options)
 }
@@ -66,13 +66,13 @@ func (p *Verbs) printExamination(r doctor.Report) error {
 	if n := r.Problems(); n > 0 {
 		first := r.Findings[0]
 		return cli.Exitf(cli.ExitDiscrepancy, "%s; the first: %s %s",
-			render.Count(int64(n), "problem"), first.Code, first.Seen)
+			words.Count(int64(n), "problem"), first.Code, first.Seen)
 	}
 	if p.JSON {
 		return nil
 	}
 	return p.PrintLine(fmt.Sprintf("ok: no problem found with %s: %s, schema %d, %s",
-		r.Ledger, render.Count(r.Events, "event"), r.Schema, r.Engine))
+		r.Ledger, words.Count(r.Events, "event"), r.Schema, r.Engine))
 }
 
 // printFinding prints what was seen and, below it, what to do.
@@ -80,19 +80,19 @@ func (p *Verbs) printFinding(f doctor.Finding) error {
 	if p.JSON {
 		return p.PrintJSON(f)
 	}
-	color := render.Yellow
+	color := words.Yellow
 	if f.Severity == doctor.Problem {
-		color = render.Red
+		color = words.Red
 	}
 	const indent = "     "
 	lines := []string{f.Seen}
 	if p.Width > 0 {
-		lines = render.Wrap(f.Seen, max(20, min(p.Width, 100)-len(indent)-len(doctor.Problem)-1))
+		lines = words.Wrap(f.Seen, max(20, min(p.Width, 100)-len(indent)-len(doctor.Problem)-1))
 	}
 	for i, line := range lines {
-		lines[i] = render.Escape(line)
+		lines[i] = words.Escape(line)
 	}
 	_, err := fmt.Fprintf(p.Stdout, "%s  %s %s\n%s> %s\n", f.Code, p.Paint(color, string(f.Severity)),
-		strings.Join(lines, "\n"+indent), indent, render.Escape(f.Remedy))
+		strings.Join(lines, "\n"+indent), indent, words.Escape(f.Remedy))
 	return err
 }

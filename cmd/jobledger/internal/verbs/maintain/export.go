@@ -3,11 +3,10 @@ package maintain
 import (
 	"slices"
 
-	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/cli/archived"
+	"jobledger/cmd/jobledger/internal/cli/jobverb"
 	"jobledger/cmd/jobledger/internal/export"
-	"jobledger/cmd/jobledger/internal/jobverb"
-	"jobledger/cmd/jobledger/internal/terminal"
 	"jobledger/ledger"
 )
 
@@ -70,7 +69,7 @@ func (p *Verbs) export(c *cli.Context) error {
 	if write := export.ClaimsIn(format); write != nil {
 		return write(c.Context, service.Store, window, p.Stdout)
 	}
-	bar := (*terminal.Progress)(nil)
+	bar := (*cli.Progress)(nil)
 	if !p.StdoutTerminal {
 		bar = p.StartProgress("export", max(window.Until-window.After, 0))
 	}

@@ -10,7 +10,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/files"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands/load"
 )
 
@@ -64,8 +64,8 @@ func (p *Verbs) importHistory(c *cli.Context) error {
 	path = cli.DisplayDSN(path)
 	if loaded.Missing > 0 {
 		p.Message("%d %s that the history names %s not in it", loaded.Missing,
-			render.Plural(loaded.Missing, "payload or result", "payloads and results"),
-			render.Plural(loaded.Missing, "is", "are"))
+			words.Plural(loaded.Missing, "payload or result", "payloads and results"),
+			words.Plural(loaded.Missing, "is", "are"))
 	}
 	if len(loaded.Paused) > 0 {
 		p.Message("paused, because jobs there have no payload: %s", strings.Join(loaded.Paused, ", "))
@@ -79,7 +79,7 @@ func (p *Verbs) importHistory(c *cli.Context) error {
 		}{path, loaded.Events, loaded.Jobs, loaded.Missing})
 	}
 	return p.PrintLine(fmt.Sprintf("%s: %s of %s imported",
-		path, render.Count(loaded.Events, "event"), render.Count(loaded.Jobs, "job")))
+		path, words.Count(loaded.Events, "event"), words.Count(loaded.Jobs, "job")))
 }
 
 // importError adds exit codes and hints to the errors of files.Import.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -61,7 +61,7 @@ func (p *Verbs) Rebuild() cli.Verb {
 			}
 			if r.Frames > 0 {
 				err := p.PrintLine(fmt.Sprintf("%s removed; the next sweep adds what is due",
-					render.Count(r.Frames, "wrong keyframe")))
+					words.Count(r.Frames, "wrong keyframe")))
 				if err != nil {
 					return err
 				}
@@ -79,11 +79,11 @@ func (p *Verbs) Rebuild() cli.Verb {
 			}
 			if r.Changed+r.Missing+r.Extra+r.Queues+r.Limits+r.Groups == 0 && !r.Departed {
 				return p.PrintLine(fmt.Sprintf("%s derived again; every row was right already",
-					render.Count(r.Jobs, "job")))
+					words.Count(r.Jobs, "job")))
 			}
 			return p.PrintLine(fmt.Sprintf("%s derived again; rows of jobs: %d changed, %d added, %d removed; rows "+
 				"of queues: %d changed",
-				render.Count(r.Jobs, "job"), r.Changed, r.Missing, r.Extra, r.Queues))
+				words.Count(r.Jobs, "job"), r.Changed, r.Missing, r.Extra, r.Queues))
 		},
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"syscall"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/cli/archived"
 	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/files"
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/cmd/jobledger/internal/timespec"
+	"jobledger/cmd/jobledger/internal/print"
+	"jobledger/cmd/jobledger/internal/when"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -104,7 +104,7 @@ type replayPoint struct {
 	asOf  time.Time // the moment that was named, as far as it is known
 }
 
-func pointOf(ctx context.Context, tx *ledger.Tx, w timespec.When, now time.Time) (to replayPoint, err error) {
+func pointOf(ctx context.Context, tx *ledger.Tx, w when.When, now time.Time) (to replayPoint, err error) {
 	tail, err := tx.Tail(ctx)
 	if err == nil && w.ByPos && w.Pos > tail {
 		return to, cli.Usagef("--as-of: there is no event %d yet; the last one is %d", w.Pos, tail)
@@ -154,8 +154,8 @@ func (p *Verbs) replayInto(
 			why = "erased since, or left the ledger with their jobs,"
 		}
 		p.Message("%d %s %s %s missing in the copy", done.Missing,
-			render.Plural(done.Missing, "payload or result that was", "payloads and results that were"), why,
-			render.Plural(done.Missing, "is", "are"))
+			words.Plural(done.Missing, "payload or result that was", "payloads and results that were"), why,
+			words.Plural(done.Missing, "is", "are"))
 	}
 	if err := p.printReplayed(path, to, done.Tally); err != nil || len(done.Findings) == 0 {
 		return err
@@ -168,7 +168,7 @@ func (p *Verbs) replayInto(
 
 // printReplayed prints how many jobs are in which state.
 func (p *Verbs) printReplayed(path string, to replayPoint, tally follow.Tally) error {
-	jobs := layout.TallyJobs(tally)
+	jobs := print.TallyJobs(tally)
 	if p.JSON {
 		return p.PrintJSON(struct {
 			Copy   *string                     `json:"copy"`
@@ -176,12 +176,12 @@ func (p *Verbs) printReplayed(path string, to replayPoint, tally follow.Tally) e
 			At     *string                     `json:"at"`
 			Jobs   int64                       `json:"jobs"`
 			Queues map[string]map[string]int64 `json:"queues"`
-		}{render.TextOrNull(path), to.until, render.TimeOrNull(to.at), jobs, layout.TallyJSON(tally)})
+		}{words.TextOrNull(path), to.until, words.TimeOrNull(to.at), jobs, print.TallyJSON(tally)})
 	}
 	text := "no event"
 	if to.until > 0 {
 		text = fmt.Sprintf("%s up to %s, of %s",
-			render.Count(to.until, "event"), render.Time(p.Local(to.at)), render.Count(jobs, "job"))
+			words.Count(to.until, "event"), words.Time(p.Local(to.at)), words.Count(jobs, "job"))
 	}
 	if path != "" {
 		text = path + ": " + text
@@ -189,5 +189,5 @@ func (p *Verbs) printReplayed(path string, to replayPoint, tally follow.Tally) e
 	if err := p.PrintLine(text); err != nil || jobs == 0 {
 		return err
 	}
-	return p.PrintTable(layout.Tally(tally))
+	return p.PrintTable(print.Tally(tally))
 }

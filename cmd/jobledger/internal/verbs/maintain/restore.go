@@ -10,8 +10,8 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/files"
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/print"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger/event"
 )
 
@@ -77,13 +77,13 @@ func (p *Verbs) restoreError(err error, backup string) error {
 			"stop the workers, and whatever else uses the ledger, and try again")
 	}
 	if e, ok := errors.AsType[*files.AtWorkError](err); ok {
-		workers := render.Count(int64(len(e.Workers)), "worker")
+		workers := words.Count(int64(len(e.Workers)), "worker")
 		err := cli.Exitf(cli.ExitConflict, "%s seems to be at work: %s", workers,
-			layout.SeenAtWork(e.Workers[0], p.Now()))
+			print.SeenAtWork(e.Workers[0], p.Now()))
 		return cli.WithHint(err, "stop it; if it is gone, or cannot come back, --force restores")
 	}
 	if e, ok := errors.AsType[*files.LossError](err); ok {
-		lost := layout.Lost(e.Lost, backup, p.Now().Location())
+		lost := print.Lost(e.Lost, backup, p.Now().Location())
 		return cli.WithHint(cli.Exitf(cli.ExitConflict, "%s", lost), forced)
 	}
 	switch {
@@ -95,7 +95,7 @@ func (p *Verbs) restoreError(err error, backup string) error {
 	case errors.Is(err, files.ErrUnsound):
 		return cli.WithHint(cli.Exitf(cli.ExitDiscrepancy, "%w", err),
 			"'jobledger verify --db %s' says all that is wrong with it; take an older backup",
-			render.QuoteShell(backup))
+			words.QuoteShell(backup))
 	case errors.Is(err, files.ErrForeign):
 		return cli.WithHint(cli.Exitf(cli.ExitUsage, "%w", err),
 			"what is there stays as it is; move it away, or give --db another place")
@@ -125,10 +125,10 @@ func (p *Verbs) printRestored(r files.Restored, backup string) error {
 		p.Message("the ledger that was there is %s now", r.Kept)
 	}
 	if r.Lost.Events > 0 {
-		p.Message("%s", layout.Lost(r.Lost, "the new one", p.Now().Location()))
+		p.Message("%s", print.Lost(r.Lost, "the new one", p.Now().Location()))
 	}
 	for i, id := range r.Lost.Erased {
-		if i == layout.JobsShown {
+		if i == print.JobsShown {
 			p.Message("… and %d more", len(r.Lost.Erased)-i)
 			break
 		}
@@ -137,18 +137,18 @@ func (p *Verbs) printRestored(r files.Restored, backup string) error {
 	if r.Held > 0 {
 		p.Message("%s %s held when the backup was made: "+
 			"a worker or 'jobledger sweep' takes %s back when the %s over",
-			render.Count(r.Held, "job"), render.Plural(r.Held, "was", "were"), render.Plural(r.Held, "it", "them"),
-			render.Plural(r.Held, "lease is", "leases are"))
+			words.Count(r.Held, "job"), words.Plural(r.Held, "was", "were"), words.Plural(r.Held, "it", "them"),
+			words.Plural(r.Held, "lease is", "leases are"))
 	}
 	if p.JSON {
 		return p.PrintJSON(restoredJSON(r, backup))
 	}
 	until := ""
 	if r.Events > 0 {
-		until = ", up to " + render.Time(p.Local(r.At))
+		until = ", up to " + words.Time(p.Local(r.At))
 	}
 	return p.PrintLine(fmt.Sprintf("%s: %s of %s restored from %s%s",
-		r.Path, render.Count(r.Events, "event"), render.Count(r.Jobs, "job"), backup, until))
+		r.Path, words.Count(r.Events, "event"), words.Count(r.Jobs, "job"), backup, until))
 }
 
 // restoredJSON is what was restored from backup, for programs.
@@ -171,7 +171,7 @@ func restoredJSON(r files.Restored, backup string) any {
 		Enqueued  int64         `json:"lost_jobs"`
 		Ended     int64         `json:"ended_since"`
 		Unerased  []event.JobID `json:"erased_since"`
-	}{r.Path, backup, r.Events, render.TimeOrNull(r.At), r.Jobs, r.Queued, r.Held, render.TextOrNull(r.Kept),
-		lost, render.TimeOrNull(r.Lost.Since), r.Lost.Enqueued, r.Lost.Ended,
+	}{r.Path, backup, r.Events, words.TimeOrNull(r.At), r.Jobs, r.Queued, r.Held, words.TextOrNull(r.Kept),
+		lost, words.TimeOrNull(r.Lost.Since), r.Lost.Enqueued, r.Lost.Ended,
 		append([]event.JobID{}, r.Lost.Erased...)}
 }

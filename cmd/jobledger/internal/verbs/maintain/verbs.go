@@ -1,5 +1,8 @@
 // Package maintain has the verbs that copy, move, repair, examine and measure whole ledgers: backup, restore,
 // import, export, replay, rebuild, archive, doctor and bench, a file each.
+//
+// Held by TestDoctorVerdict here, and by TestScripts/archive, TestScripts/restore and TestScripts/rebuild
+// of the program.
 package maintain
 
 import "jobledger/cmd/jobledger/internal/cli"

@@ -8,9 +8,9 @@ import (
 
 	"jobledger/cmd/jobledger/internal/bulk"
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobfilter"
-	"jobledger/cmd/jobledger/internal/jobverb"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/cli/jobverb"
+	"jobledger/cmd/jobledger/internal/find"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -72,7 +72,7 @@ func bulkVerb(v cli.Verb, may func(event.State) bool) cli.Verb {
 		v.InPlace = append(v.InPlace, f.Names()[0])
 	}
 	v.About += aboutBulk
-	v.Complete = map[string][]string{"state": names, "by": {jobfilter.ByEnqueued, jobfilter.ByFinished}}
+	v.Complete = map[string][]string{"state": names, "by": {find.ByEnqueued, find.ByFinished}}
 	v.Exits = append([]int{cli.ExitNothing}, v.Exits...)
 	return v
 }
@@ -105,8 +105,8 @@ func notBulk(c *cli.Context, may func(event.State) bool) error {
 
 // bulk carries out act on the jobs that the line selects.
 func (p *Verbs) bulk(c *cli.Context, act bulkAct) error {
-	asked := jobverb.Asked(c, jobfilter.JobFields)
-	if asked.Has("find") && !jobfilter.Narrow(asked) {
+	asked := jobverb.Asked(c, find.JobFields)
+	if asked.Has("find") && !find.Narrow(asked) {
 		return cli.Usagef("--find says no more than the queue, which alone is not a filter")
 	}
 	filter, err := p.bulkFilter(c, asked, act.may)
@@ -136,7 +136,7 @@ func (p *Verbs) bulk(c *cli.Context, act bulkAct) error {
 	case selected == 0:
 		return cli.Exitf(cli.ExitNothing, "no job matches that can be %s", act.past)
 	case selected > manyJobs && c.String("reason") == "":
-		return cli.Usagef("--reason is required for more than %s: %d match", render.Count(manyJobs, "job"),
+		return cli.Usagef("--reason is required for more than %s: %d match", words.Count(manyJobs, "job"),
 			selected)
 	}
 	tally, err := many.Run(c.Context, func(before, after projection.Job) error {
@@ -144,11 +144,11 @@ func (p *Verbs) bulk(c *cli.Context, act bulkAct) error {
 			act.done(before, after)
 		}
 		if p.JSON {
-			return p.PrintJSON(render.ToJSON(after))
+			return p.PrintJSON(words.ToJSON(after))
 		}
 		return nil
 	})
-	text := render.Count(int64(tally.Done), "job") + " " + act.past
+	text := words.Count(int64(tally.Done), "job") + " " + act.past
 	for _, rest := range []struct {
 		n    int
 		what string
@@ -175,7 +175,7 @@ func (p *Verbs) printSelected(n int) error {
 			Jobs int `json:"jobs"`
 		}{n})
 	}
-	_, err := fmt.Fprintln(p.Stdout, render.Count(int64(n), "job"))
+	_, err := fmt.Fprintln(p.Stdout, words.Count(int64(n), "job"))
 	return err
 }
 
@@ -203,5 +203,5 @@ func (p *Verbs) bulkFilter(c *cli.Context, asked url.Values, may func(event.Stat
 	if asked.Get("queue") == "" {
 		asked.Del("queue")
 	}
-	return jobfilter.Jobs(asked, p.Now())
+	return find.Jobs(asked, p.Now())
 }

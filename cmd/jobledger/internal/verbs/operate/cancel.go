@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobverb"
-	"jobledger/cmd/jobledger/internal/layout"
+	"jobledger/cmd/jobledger/internal/cli/jobverb"
+	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/commands"
 	"jobledger/projection"
 )
@@ -40,9 +40,9 @@ func (p *Verbs) Cancel() cli.Verb {
 					return fmt.Sprintf("job %s in %s is cancelled already", after.ID, after.Queue)
 				case before.State.Held():
 					return fmt.Sprintf("%s; worker %s, who was at it, learns of it now",
-						layout.JobState(after, p.Now()), before.Worker.Name)
+						print.JobState(after, p.Now()), before.Worker.Name)
 				}
-				return layout.JobState(after, p.Now())
+				return print.JobState(after, p.Now())
 			})
 		},
 	}, mayCancel)

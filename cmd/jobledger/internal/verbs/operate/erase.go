@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"os"
 
-	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobref"
-	"jobledger/cmd/jobledger/internal/jobverb"
-	"jobledger/cmd/jobledger/internal/logfile"
+	"jobledger/cmd/jobledger/internal/cli/archived"
+	"jobledger/cmd/jobledger/internal/cli/jobverb"
+	"jobledger/cmd/jobledger/internal/find"
+	"jobledger/cmd/jobledger/internal/logs"
 	"jobledger/commands"
 	"jobledger/commands/archive"
 	"jobledger/commands/worker/attemptlog"
@@ -49,12 +49,12 @@ func (p *Verbs) erase(c *cli.Context) error {
 		return cli.Usagef("--reason is empty")
 	}
 	path, _ := cli.SplitDSN(p.DB)
-	logs, logsErr := logfile.Folder(path)
+	checked, logsErr := logs.Folder(path)
 	erased := 0
 	done := func(_, after projection.Job) {
 		erased++
-		if logs != "" {
-			logsErr = errors.Join(logsErr, attemptlog.Remove(logs, after.ID))
+		if checked != "" {
+			logsErr = errors.Join(logsErr, attemptlog.Remove(checked, after.ID))
 		}
 	}
 	command := commands.Erase{Reason: c.String("reason")}
@@ -71,7 +71,7 @@ func (p *Verbs) erase(c *cli.Context) error {
 				return fmt.Sprintf("job %s in %s was erased already", after.ID, after.Queue)
 			}
 			return fmt.Sprintf("job %s in %s is erased; its history stays", after.ID, after.Queue)
-		}, func(service *commands.Service, ref jobref.Ref, err error) error {
+		}, func(service *commands.Service, ref find.Ref, err error) error {
 			return p.eraseArchived(c, service, ref.ID, err, done)
 		})
 	}
@@ -94,7 +94,7 @@ func (p *Verbs) erase(c *cli.Context) error {
 // there.
 func (p *Verbs) eraseArchived(c *cli.Context, service *commands.Service, id string, err error,
 	done func(_, after projection.Job)) error {
-	j, err := archived.Job(c.Context, service, jobref.Ref{ID: id}, err)
+	j, err := archived.Job(c.Context, service, find.Ref{ID: id}, err)
 	if err != nil {
 		return err
 	}

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobverb"
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/cli/jobverb"
+	"jobledger/cmd/jobledger/internal/print"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -134,9 +134,9 @@ func (p *Verbs) limit(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	p.Message("%s", layout.LimitSet(l, changed))
+	p.Message("%s", print.LimitSet(l, changed))
 	if p.JSON {
-		return p.PrintJSON(layout.LimitSetJSON{LimitJSON: layout.NewLimitJSON(l), Changed: changed})
+		return p.PrintJSON(print.LimitSetJSON{LimitJSON: print.NewLimitJSON(l), Changed: changed})
 	}
 	return nil
 }
@@ -172,9 +172,9 @@ func (p *Verbs) limitGroup(c *cli.Context, queue, group string) error {
 	if err != nil {
 		return err
 	}
-	p.Message("%s", layout.ExceptionSet(l, group, changed))
+	p.Message("%s", print.ExceptionSet(l, group, changed))
 	if p.JSON {
-		return p.PrintJSON(layout.NewExceptionSetJSON(l, group, live[group], changed))
+		return p.PrintJSON(print.NewExceptionSetJSON(l, group, live[group], changed))
 	}
 	return nil
 }
@@ -233,7 +233,7 @@ func (p *Verbs) limits(c *cli.Context, queue string) error {
 	}
 	when := ""
 	if m.Given {
-		when = " at " + render.Time(p.Local(m.At))
+		when = " at " + words.Time(p.Local(m.At))
 	}
 	switch {
 	case len(found) == 0 && queue != "":
@@ -241,13 +241,13 @@ func (p *Verbs) limits(c *cli.Context, queue string) error {
 	case len(found) == 0:
 		return cli.Exitf(cli.ExitNothing, "no queue has limits%s", when)
 	case !p.JSON:
-		return p.PrintTable(layout.Limits(found, p.Now().Location()).Widened(c.Bool("wide")))
+		return p.PrintTable(print.Limits(found, p.Now().Location()).Widened(c.Bool("wide")))
 	}
 	return cli.PrintJSONOf(p.Program, found, func(l status.Limited) any {
 		if m.Given {
-			return layout.NewLimitedThenJSON(l, m.Moment)
+			return print.NewLimitedThenJSON(l, m.Moment)
 		}
-		return layout.NewLimitedJSON(l)
+		return print.NewLimitedJSON(l)
 	})
 }
 

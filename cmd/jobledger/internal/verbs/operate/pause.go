@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobref"
-	"jobledger/cmd/jobledger/internal/jobverb"
-	"jobledger/cmd/jobledger/internal/layout"
+	"jobledger/cmd/jobledger/internal/cli/jobverb"
+	"jobledger/cmd/jobledger/internal/find"
+	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/commands"
 	"jobledger/ledger"
@@ -64,16 +64,16 @@ func (p *Verbs) eachQueue(c *cli.Context, set func(s *commands.Service, ctx cont
 		near := ""
 		if !known {
 			err := service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
-				near, err = jobref.NearQueue(c.Context, tx, name)
+				near, err = find.NearQueue(c.Context, tx, name)
 				return err
 			})
 			if err != nil {
 				return err
 			}
 		}
-		p.Message("%s", layout.QueueSet(q, known, changed, near, p.Now().Location()))
+		p.Message("%s", print.QueueSet(q, known, changed, near, p.Now().Location()))
 		if p.JSON {
-			if err := p.PrintJSON(layout.NewQueueSetJSON(q, changed)); err != nil {
+			if err := p.PrintJSON(print.NewQueueSetJSON(q, changed)); err != nil {
 				return err
 			}
 		}

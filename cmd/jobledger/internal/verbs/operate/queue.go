@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobverb"
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/cli/jobverb"
+	"jobledger/cmd/jobledger/internal/print"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection/defaults"
@@ -108,9 +108,9 @@ func (p *Verbs) setDefaults(c *cli.Context, queue string, to defaults.Spec) erro
 	if err != nil {
 		return err
 	}
-	p.Message("%s", layout.DefaultsSet(d, changed))
+	p.Message("%s", print.DefaultsSet(d, changed))
 	if p.JSON {
-		return p.PrintJSON(layout.DefaultsSetJSON{DefaultsJSON: layout.NewDefaultsJSON(d), Changed: changed})
+		return p.PrintJSON(print.DefaultsSetJSON{DefaultsJSON: print.NewDefaultsJSON(d), Changed: changed})
 	}
 	return nil
 }
@@ -138,7 +138,7 @@ func (p *Verbs) showDefaults(c *cli.Context, queue string) error {
 	})
 	when := ""
 	if m.Given {
-		when = " at " + render.Time(p.Local(m.At))
+		when = " at " + words.Time(p.Local(m.At))
 	}
 	switch {
 	case len(found) == 0 && queue != "":
@@ -146,12 +146,12 @@ func (p *Verbs) showDefaults(c *cli.Context, queue string) error {
 	case len(found) == 0:
 		return cli.Exitf(cli.ExitNothing, "no queue has defaults%s", when)
 	case !p.JSON:
-		return p.PrintTable(layout.Defaults(found, p.Now().Location()).Widened(c.Bool("wide")))
+		return p.PrintTable(print.Defaults(found, p.Now().Location()).Widened(c.Bool("wide")))
 	}
 	return cli.PrintJSONOf(p.Program, found, func(d defaults.Defaults) any {
 		if m.Given {
-			return layout.NewDefaultsThenJSON(d, m.Moment)
+			return print.NewDefaultsThenJSON(d, m.Moment)
 		}
-		return layout.NewDefaultsJSON(d)
+		return print.NewDefaultsJSON(d)
 	})
 }

@@ -5,8 +5,8 @@ import (
 
 	"jobledger/cmd/jobledger/internal/bulk"
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobverb"
-	"jobledger/cmd/jobledger/internal/layout"
+	"jobledger/cmd/jobledger/internal/cli/jobverb"
+	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/commands"
 	"jobledger/projection"
 )
@@ -58,9 +58,9 @@ func (p *Verbs) Reschedule() cli.Verb {
 			}
 			return jobverb.Operate(p.Program, c, command, func(before, after projection.Job) string {
 				if before.Seq == after.Seq {
-					return fmt.Sprintf("%s, with priority %d, already", layout.JobState(after, p.Now()), after.Priority)
+					return fmt.Sprintf("%s, with priority %d, already", print.JobState(after, p.Now()), after.Priority)
 				}
-				return fmt.Sprintf("%s, with priority %d", layout.JobState(after, p.Now()), after.Priority)
+				return fmt.Sprintf("%s, with priority %d", print.JobState(after, p.Now()), after.Priority)
 			})
 		},
 	}, mayReschedule)

@@ -5,9 +5,9 @@ import (
 
 	"jobledger/cmd/jobledger/internal/bulk"
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobverb"
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/cli/jobverb"
+	"jobledger/cmd/jobledger/internal/print"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -90,11 +90,11 @@ func (p *Verbs) chooseRetry(c *cli.Context, j projection.Job) (commands.Command,
 
 // describeRetry says where the job stands, and what it waits for.
 func (p *Verbs) describeRetry(c *cli.Context, before, after projection.Job) string {
-	text := layout.JobState(after, p.Now())
+	text := print.JobState(after, p.Now())
 	if c.Bool("now") || !after.RunAt.After(p.Now()) {
 		return text
 	}
 	const waits = "%s; its last command may still run on %s (pid %d) until %s; --now runs it regardless"
-	return fmt.Sprintf(waits, text, render.OrNone(before.Worker.Host), before.Worker.PID,
-		render.Time(after.RunAt.In(p.Now().Location())))
+	return fmt.Sprintf(waits, text, words.OrNone(before.Worker.Host), before.Worker.PID,
+		words.Time(after.RunAt.In(p.Now().Location())))
 }

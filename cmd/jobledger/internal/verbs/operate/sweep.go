@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/await"
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/cli/archived"
 	"jobledger/cmd/jobledger/internal/fault"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/commands/schedule"
 	"jobledger/ledger"
@@ -70,8 +70,8 @@ func (p *Verbs) sweep(c *cli.Context) error {
 		return err
 	}
 	if len(ticked.Jobs) > 0 || ticked.Skipped > 0 {
-		p.Message("schedules: %s enqueued, %s skipped", render.Count(int64(len(ticked.Jobs)), "job"),
-			render.Count(ticked.Skipped, "tick"))
+		p.Message("schedules: %s enqueued, %s skipped", words.Count(int64(len(ticked.Jobs)), "job"),
+			words.Count(ticked.Skipped, "tick"))
 	}
 	report, err := sweeper.Sweep(c.Context)
 	if err != nil {
@@ -80,7 +80,7 @@ func (p *Verbs) sweep(c *cli.Context) error {
 	reclaimed := report.Reclaimed
 	if report.Waiting > 0 {
 		p.Message("%s; waiting %s for a sign of life", expiredLeases(report.Waiting),
-			render.Duration(roundUp(report.Wait)))
+			words.Duration(roundUp(report.Wait)))
 		time.Sleep(report.Wait)
 		if report, err = sweeper.Sweep(c.Context); err != nil {
 			return err
@@ -127,7 +127,7 @@ func (p *Verbs) sweepEvery(ctx context.Context, sweeper *commands.Sweeper, every
 		switch code, why, _ := fault.Explain(err); {
 		case err == nil || ctx.Err() != nil:
 		case code == cli.ExitBusy && !errors.Is(err, ledger.ErrReplaced):
-			p.Message("%s; trying again in %s", why, render.Duration(every))
+			p.Message("%s; trying again in %s", why, words.Duration(every))
 		default:
 			failure = err
 		}
@@ -147,7 +147,7 @@ func (p *Verbs) printSwept(r commands.SweepReport) error {
 	if !p.JSON {
 		return p.PrintLine(strconv.Itoa(len(r.Reclaimed)))
 	}
-	return cli.PrintJSONOf(p.Program, r.Reclaimed, render.ToJSON)
+	return cli.PrintJSONOf(p.Program, r.Reclaimed, words.ToJSON)
 }
 
 func expiredLeases(n int) string {

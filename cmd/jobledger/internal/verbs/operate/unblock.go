@@ -2,8 +2,8 @@ package operate
 
 import (
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobverb"
-	"jobledger/cmd/jobledger/internal/layout"
+	"jobledger/cmd/jobledger/internal/cli/jobverb"
+	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/commands"
 	"jobledger/projection"
 )
@@ -22,7 +22,7 @@ func (p *Verbs) Unblock() cli.Verb {
 		Exits: jobverb.OperatorExits,
 		Run: func(c *cli.Context) error {
 			return jobverb.Operate(p.Program, c, commands.Unblock{Reason: c.String("reason")},
-				func(_, after projection.Job) string { return layout.JobState(after, p.Now()) })
+				func(_, after projection.Job) string { return print.JobState(after, p.Now()) })
 		},
 	})
 }

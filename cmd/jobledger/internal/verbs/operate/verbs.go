@@ -3,6 +3,8 @@
 //   - cancel.go, retry.go, reschedule.go, erase.go: jobs; bulk.go: many jobs, by a filter
 //   - pause.go, resume.go, limit.go, queue.go: queues
 //   - sweep.go: [Verbs.Sweep], takes back lost claims
+//
+// Held by TestScripts/retry, TestScripts/bulk, TestScripts/limit and TestScripts/pause of the program.
 package operate
 
 import "jobledger/cmd/jobledger/internal/cli"

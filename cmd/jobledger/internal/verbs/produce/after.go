@@ -7,9 +7,9 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/cli/archived"
+	"jobledger/cmd/jobledger/internal/find"
 	"jobledger/commands"
 	"jobledger/ledger/event"
 )
@@ -39,9 +39,9 @@ func readDependencies(c *cli.Context, service *commands.Service, e *commands.Enq
 				}
 				d.Job = event.JobID(id.String())
 			} else {
-				j, err := jobref.Ref{ID: ref}.Read(c.Context, service)
+				j, err := find.Ref{ID: ref}.Read(c.Context, service)
 				if errors.Is(err, commands.ErrNoJob) {
-					j, err = archived.Job(c.Context, service, jobref.Ref{ID: ref}, err)
+					j, err = archived.Job(c.Context, service, find.Ref{ID: ref}, err)
 				}
 				if d.Job = j.ID; err != nil {
 					return err

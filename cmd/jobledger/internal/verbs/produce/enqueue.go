@@ -10,9 +10,9 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/joblines"
-	"jobledger/cmd/jobledger/internal/jobverb"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/cli/jobverb"
+	"jobledger/cmd/jobledger/internal/files/joblines"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/commands/worker"
 	"jobledger/ledger"
@@ -164,11 +164,11 @@ func (p *Verbs) enqueue(c *cli.Context) error {
 func (p *Verbs) printEnqueued(a commands.Enqueued) error {
 	if p.JSON {
 		return p.PrintJSON(struct {
-			render.JobJSON
+			words.JobJSON
 			Existing bool `json:"existing"`           // the key was that of an earlier job, which is this one
 			Replaced bool `json:"replaced,omitempty"` // which got this payload
 			Left     bool `json:"left,omitempty"`     // which has begun and keeps its own payload
-		}{render.ToJSON(a.Job), a.Existing, a.Replaced, a.Left})
+		}{words.ToJSON(a.Job), a.Existing, a.Replaced, a.Left})
 	}
 	return p.PrintLine(string(a.ID))
 }

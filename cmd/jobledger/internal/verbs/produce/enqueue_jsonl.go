@@ -7,11 +7,10 @@ import (
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/cli/jobverb"
 	"jobledger/cmd/jobledger/internal/fault"
-	"jobledger/cmd/jobledger/internal/joblines"
-	"jobledger/cmd/jobledger/internal/jobverb"
-	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/cmd/jobledger/internal/terminal"
+	"jobledger/cmd/jobledger/internal/files/joblines"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/ledger"
 )
@@ -59,7 +58,7 @@ func (p *Verbs) enqueueLines(c *cli.Context, defaults commands.Enqueue) error {
 	if err := readDependencies(c, service, &lines.Defaults); err != nil {
 		return err
 	}
-	bar := (*terminal.Progress)(nil)
+	bar := (*cli.Progress)(nil)
 	if !p.StdoutTerminal { // there the ids themselves show how it goes
 		bar = p.StartProgress("enqueue", int64(total))
 	}
@@ -76,7 +75,7 @@ func (p *Verbs) enqueueLines(c *cli.Context, defaults commands.Enqueue) error {
 			code, why, _ := fault.Explain(err)
 			return &cli.Error{Code: code, Err: fmt.Errorf("lines %d to %d: %s", chunk.First(), chunk.Last(), why),
 				Hint: fmt.Sprintf("%s of the lines before %s enqueued, with the id printed",
-					render.Count(int64(written), "job"), render.Plural(int64(written), "is", "are"))}
+					words.Count(int64(written), "job"), words.Plural(int64(written), "is", "are"))}
 		}
 		lines.Names.Found(chunk, answers)
 		for i, answer := range answers {
@@ -107,11 +106,11 @@ func (p *Verbs) enqueueLines(c *cli.Context, defaults commands.Enqueue) error {
 		if while {
 			same = "the same key"
 		}
-		p.Message("%d of %s %s there already, with %s", existing, render.Count(int64(written), "job"),
-			render.Plural(int64(existing), "was", "were"), same)
+		p.Message("%d of %s %s there already, with %s", existing, words.Count(int64(written), "job"),
+			words.Plural(int64(existing), "was", "were"), same)
 	}
 	if replaced > 0 {
-		p.Message("%s replaced", render.Count(int64(replaced), "payload"))
+		p.Message("%s replaced", words.Count(int64(replaced), "payload"))
 	}
 	if len(conflicts) == 0 {
 		return nil
@@ -120,7 +119,7 @@ func (p *Verbs) enqueueLines(c *cli.Context, defaults commands.Enqueue) error {
 		p.Message("%s", text)
 	}
 	return cli.WithHint(cli.Exitf(cli.ExitConflict, "%d of %s not replaced, since the job has begun; all "+
-		"else is done", len(conflicts), render.Count(int64(written), "payload")),
+		"else is done", len(conflicts), words.Count(int64(written), "payload")),
 		"\"on_duplicate\": \"refresh\" takes that for success")
 }
 

@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands/outbox"
 )
 
@@ -77,7 +77,7 @@ func (p *Verbs) relay(ctx context.Context, from string, drain, migrate bool) err
 		return err
 	}
 	return cli.WithHint(cli.Exitf(cli.ExitConflict, "%s left in the outbox",
-		render.Count(int64(len(moved.Refused)), "refused row")),
+		words.Count(int64(len(moved.Refused)), "refused row")),
 		"see its column refused; set it to NULL to try again")
 }
 

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/cli/jobverb"
 	"jobledger/cmd/jobledger/internal/fault"
-	"jobledger/cmd/jobledger/internal/jobverb"
-	"jobledger/cmd/jobledger/internal/timespec"
+	"jobledger/cmd/jobledger/internal/when"
 	"jobledger/commands"
 	"jobledger/commands/schedule"
 	"jobledger/ledger/event"
@@ -210,7 +210,7 @@ func (p *Verbs) scheduleSpec(c *cli.Context, args []string) (spec event.Schedule
 		return spec, cli.WithHint(cli.Usagef("give one of --cron and --every"), "%s", cli.SeeHelp("schedule"))
 	}
 	if c.IsSet("from") {
-		if spec.From, err = timespec.ReadNext("--from", c.String("from"), p.Now()); err != nil {
+		if spec.From, err = when.ReadNext("--from", c.String("from"), p.Now()); err != nil {
 			return spec, err
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/timespec"
+	"jobledger/cmd/jobledger/internal/print"
+	"jobledger/cmd/jobledger/internal/when"
 	"jobledger/commands"
 	"jobledger/commands/schedule"
 	"jobledger/ledger/event"
@@ -26,7 +26,7 @@ const maxScheduleFile = 8 << 20
 
 // scheduleLine is a schedule as it is printed too: what is not part of a spec is ignored.
 type scheduleLine struct {
-	layout.SpecJSON
+	print.SpecJSON
 	Paused   json.RawMessage `json:"paused"`
 	Next     json.RawMessage `json:"next"`
 	LastTick json.RawMessage `json:"last_tick"`
@@ -99,7 +99,7 @@ func readSchedule(text []byte) (spec event.ScheduleSet, err error) {
 			continue
 		}
 		if *d.into, err = time.ParseDuration(d.text); err != nil || *d.into < 0 || *d.into > d.most {
-			if *d.into, err = timespec.ReadDuration(d.key, d.text, 0, d.most, true); err != nil {
+			if *d.into, err = when.ReadDuration(d.key, d.text, 0, d.most, true); err != nil {
 				return spec, err
 			}
 		}

@@ -6,9 +6,9 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/cmd/jobledger/internal/timespec"
+	"jobledger/cmd/jobledger/internal/print"
+	"jobledger/cmd/jobledger/internal/when"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/commands/cron"
 	"jobledger/commands/schedule"
@@ -27,8 +27,8 @@ func (p *Verbs) printChanges(c *cli.Context, service *commands.Service, changes 
 		case change.Paused:
 			text += "; it is paused"
 		case !change.Next.IsZero():
-			zone := layout.ScheduleZone(change.Spec, p.Now().Location())
-			text += "; next at " + render.Time(change.Next.In(zone))
+			zone := print.ScheduleZone(change.Spec, p.Now().Location())
+			text += "; next at " + words.Time(change.Next.In(zone))
 		default:
 			text += "; it never ticks again"
 		}
@@ -53,9 +53,9 @@ func (p *Verbs) printChanges(c *cli.Context, service *commands.Service, changes 
 }
 
 // scheduleJSON is s for programs.
-func scheduleJSON(c *cli.Context, tx *ledger.Tx, s schedules.Schedule) (layout.ScheduleJSON, error) {
+func scheduleJSON(c *cli.Context, tx *ledger.Tx, s schedules.Schedule) (print.ScheduleJSON, error) {
 	id, err := lastJob(c, tx, s)
-	return layout.NewScheduleJSON(s, id), err
+	return print.NewScheduleJSON(s, id), err
 }
 
 func lastJob(c *cli.Context, tx *ledger.Tx, s schedules.Schedule) (event.JobID, error) {
@@ -89,7 +89,7 @@ func (p *Verbs) listSchedules(c *cli.Context, _ []string) error {
 		case len(list) == 0:
 			return cli.Exitf(cli.ExitNothing, "no schedule is set")
 		case !p.JSON:
-			return p.PrintTable(layout.Schedules(list, then.Now()).Widened(c.Bool("wide")))
+			return p.PrintTable(print.Schedules(list, then.Now()).Widened(c.Bool("wide")))
 		}
 		for _, s := range list {
 			shown, err := scheduleJSON(c, tx, s)
@@ -97,7 +97,7 @@ func (p *Verbs) listSchedules(c *cli.Context, _ []string) error {
 				return err
 			}
 			if past.Given {
-				shown.AsOf = render.TimeOrNull(past.At)
+				shown.AsOf = words.TimeOrNull(past.At)
 			}
 			if err := p.PrintJSON(shown); err != nil {
 				return err
@@ -130,9 +130,9 @@ func (p *Verbs) showSchedule(c *cli.Context, args []string) error {
 			}
 		}
 		if !p.JSON {
-			return p.PrintPairs(layout.Schedule(s, string(id), upcoming, p.Now())...)
+			return p.PrintPairs(print.Schedule(s, string(id), upcoming, p.Now())...)
 		}
-		shown := layout.NewScheduleJSON(s, id)
+		shown := print.NewScheduleJSON(s, id)
 		for _, t := range upcoming {
 			shown.Upcoming = append(shown.Upcoming, event.FormatTime(t))
 		}
@@ -209,7 +209,7 @@ func (p *Verbs) previewSchedule(c *cli.Context, args []string) error {
 	from := p.Now()
 	if c.IsSet("from") {
 		var err error
-		if from, err = timespec.ReadNext("--from", c.String("from"), p.Now()); err != nil {
+		if from, err = when.ReadNext("--from", c.String("from"), p.Now()); err != nil {
 			return err
 		}
 	}

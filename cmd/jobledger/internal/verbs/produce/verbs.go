@@ -3,6 +3,9 @@
 //   - enqueue.go, enqueue_jsonl.go: [Verbs.Enqueue], one job or a file of them
 //   - relay.go: [Verbs.Relay], jobs from an outbox
 //   - schedule.go, schedule_see.go: [Verbs.Schedule], jobs at set times
+//
+// Held by TestReadSchedules and TestReadRefusesWithTheLine here, and by TestScripts/enqueue and
+// TestRelayDrainSaysWhatItDid of the program.
 package produce
 
 import (

@@ -8,9 +8,8 @@ import (
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/evidence"
-	"jobledger/cmd/jobledger/internal/jobcmd"
-	"jobledger/cmd/jobledger/internal/keyfile"
+	"jobledger/cmd/jobledger/internal/cli/jobcmd"
+	"jobledger/cmd/jobledger/internal/prove"
 	"jobledger/ledger"
 	"jobledger/ledger/proof"
 )
@@ -46,7 +45,7 @@ func (p *Verbs) Checkpoint() cli.Verb {
 func (p *Verbs) handOut(c *cli.Context) error {
 	var keys []string
 	for _, file := range c.StringSlice("key") {
-		key, err := keyfile.Private(file)
+		key, err := prove.PrivateKey(file)
 		if err != nil {
 			return cli.Usagef("--key: %w", err)
 		}
@@ -57,7 +56,7 @@ func (p *Verbs) handOut(c *cli.Context) error {
 		return err
 	}
 	defer service.Store.Close()
-	head, err := evidence.NextHead(c.Context, service.Store)
+	head, err := prove.NextHead(c.Context, service.Store)
 	if err != nil {
 		return handOutError(err)
 	}
@@ -74,7 +73,7 @@ func (p *Verbs) handOut(c *cli.Context) error {
 	}
 	handedOut := len(commands)+len(files) > 0
 	if handedOut {
-		if err := evidence.RecordHandedOut(c.Context, service.Store, head, text); err != nil {
+		if err := prove.RecordHandedOut(c.Context, service.Store, head, text); err != nil {
 			return err
 		}
 	}
@@ -97,7 +96,7 @@ func (p *Verbs) handOut(c *cli.Context) error {
 func (p *Verbs) handTo(ctx context.Context, store *ledger.Store, text []byte, commands,
 	files []string) error {
 	for _, file := range files { // before anything is handed out
-		if err := evidence.CheckFile(ctx, store, file); err != nil {
+		if err := prove.CheckFile(ctx, store, file); err != nil {
 			return err
 		}
 	}
@@ -115,21 +114,21 @@ func (p *Verbs) handTo(ctx context.Context, store *ledger.Store, text []byte, co
 		}
 	}
 	for _, file := range files {
-		if err := evidence.AppendFile(file, text); err != nil {
+		if err := prove.AppendFile(file, text); err != nil {
 			return cli.WithHint(err, "the checkpoint does not count as handed out; the same line tries it again")
 		}
 	}
 	return nil
 }
 
-// handOutError adds exit codes and hints to the errors of package evidence.
+// handOutError adds exit codes and hints to the errors of package prove.
 func handOutError(err error) error {
 	switch {
-	case errors.Is(err, evidence.ErrNothingNew):
+	case errors.Is(err, prove.ErrNothingNew):
 		return cli.Exitf(cli.ExitNothing, "%w", err)
-	case errors.Is(err, evidence.ErrOtherKey):
+	case errors.Is(err, prove.ErrOtherKey):
 		return cli.WithHint(cli.Usagef("%w", err), "'jobledger seal --rotate --key FILE' names the key of FILE")
-	case errors.Is(err, evidence.ErrForked):
+	case errors.Is(err, prove.ErrForked):
 		return cli.WithHint(cli.Exitf(cli.ExitDiscrepancy, "%w", err),
 			"nothing was handed out; 'jobledger verify --against FILE' says more")
 	case errors.Is(err, proof.ErrInvalid):

@@ -9,12 +9,12 @@ import (
 	"strconv"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/evidence"
-	"jobledger/cmd/jobledger/internal/jobref"
-	"jobledger/cmd/jobledger/internal/jobverb"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/cli/archived"
+	"jobledger/cmd/jobledger/internal/cli/jobverb"
+	"jobledger/cmd/jobledger/internal/find"
+	"jobledger/cmd/jobledger/internal/prove"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/commands/archive"
 	"jobledger/ledger"
@@ -53,11 +53,11 @@ func (p *Verbs) prove(c *cli.Context) error {
 	if c.IsSet("output") && c.String("output") == "" {
 		return cli.Usagef("--output is empty")
 	}
-	var proved evidence.Proved
+	var proved prove.Proved
 	err = p.Read(c.Context, func(tx *ledger.Tx) error {
 		positions, err := positionsOf(c, tx, ref)
 		if err == nil {
-			proved, err = evidence.Prove(c.Context, tx, positions)
+			proved, err = prove.Prove(c.Context, tx, positions)
 		}
 		return err
 	})
@@ -65,7 +65,7 @@ func (p *Verbs) prove(c *cli.Context) error {
 		var positions []int64
 		if positions, err = p.archivedPositions(c, ref, err); err == nil {
 			err = p.Read(c.Context, func(tx *ledger.Tx) (err error) {
-				proved, err = evidence.Prove(c.Context, tx, positions)
+				proved, err = prove.Prove(c.Context, tx, positions)
 				return err
 			})
 		}
@@ -81,7 +81,7 @@ func (p *Verbs) prove(c *cli.Context) error {
 			"no checkpoint was handed out since, so the proof has one of its own, which is not signed; after " +
 				"'jobledger checkpoint --exec …' prove it again")
 	}
-	what := fmt.Sprintf("%s at %s, in a ledger of %d", render.Count(int64(len(proved.Positions)), "event"),
+	what := fmt.Sprintf("%s at %s, in a ledger of %d", words.Count(int64(len(proved.Positions)), "event"),
 		joinNumbers(proved.Positions), proved.Size)
 	if file := c.String("output"); file != "" {
 		if err := writeNew(file, proved.Text); err != nil {
@@ -108,7 +108,7 @@ func (p *Verbs) prove(c *cli.Context) error {
 
 // archivedPositions returns the positions of the events of a job that has left the ledger, as positionsOf
 // does; the error err, with which it was not found, if the archive has none either.
-func (p *Verbs) archivedPositions(c *cli.Context, ref jobref.Ref, err error) (positions []int64, _ error) {
+func (p *Verbs) archivedPositions(c *cli.Context, ref find.Ref, err error) (positions []int64, _ error) {
 	service, openErr := p.Open(c.Context)
 	if openErr != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func (p *Verbs) archivedPositions(c *cli.Context, ref jobref.Ref, err error) (po
 }
 
 // positionsOf returns the positions of the events of the job that ref names, or of the event pos:N.
-func positionsOf(c *cli.Context, tx *ledger.Tx, ref jobref.Ref) (positions []int64, err error) {
+func positionsOf(c *cli.Context, tx *ledger.Tx, ref find.Ref) (positions []int64, err error) {
 	if text, ok := strings.CutPrefix(ref.ID, "pos:"); ok {
 		pos, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || pos < 1 {

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobverb"
-	"jobledger/cmd/jobledger/internal/keyfile"
+	"jobledger/cmd/jobledger/internal/cli/jobverb"
+	"jobledger/cmd/jobledger/internal/prove"
 	"jobledger/ledger/proof"
 	"jobledger/projection"
 )
@@ -68,7 +68,7 @@ func (p *Verbs) seal(c *cli.Context) error {
 	}
 	key, err := "", error(nil)
 	if c.IsSet("key") {
-		if key, err = keyfile.Public(c.String("key")); err != nil {
+		if key, err = prove.PublicKey(c.String("key")); err != nil {
 			return cli.Usagef("%w", err)
 		}
 	}
@@ -138,7 +138,7 @@ func (p *Verbs) keygen(c *cli.Context) error {
 		if strings.TrimSpace(path) == "" {
 			return cli.Usagef("--out is empty")
 		}
-		err = keyfile.Write(path, private)
+		err = prove.WriteKey(path, private)
 		if errors.Is(err, fs.ErrExist) {
 			return cli.Exitf(cli.ExitConflict, "%s exists already; keygen overwrites no file", path)
 		}

@@ -12,11 +12,10 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/evidence"
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/logcheck"
-	"jobledger/cmd/jobledger/internal/logfile"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/logs"
+	"jobledger/cmd/jobledger/internal/print"
+	"jobledger/cmd/jobledger/internal/prove"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/projection/audit"
 )
@@ -87,17 +86,17 @@ func (p *Verbs) verify(c *cli.Context) error {
 	}
 	started := time.Now()
 	v, err := p.verifySince(c.Context, since)
-	var logs *logcheck.Report
+	var checked *logs.Report
 	if c.Bool("logs") && err == nil {
-		logs, err = p.verifyLogs(c.Context, v)
-		v.Findings = append(v.Findings, logs.Findings...)
+		checked, err = p.verifyLogs(c.Context, v)
+		v.Findings = append(v.Findings, checked.Findings...)
 	}
-	var against evidence.Against
+	var against prove.Against
 	if err == nil {
 		against, err = p.verifyAgainst(c.Context, kept, v)
 		v.Findings = append(v.Findings, againstFindings(against, kept)...)
 	}
-	printErr := p.printVerified(v, verifiedMore{logs, against, kept}, err == nil, c.IsSet("since"),
+	printErr := p.printVerified(v, verifiedMore{checked, against, kept}, err == nil, c.IsSet("since"),
 		time.Since(started))
 	if len(v.Findings) == 0 && errors.Is(err, ledger.ErrDamaged) { // so much that nothing could be checked
 		return cli.WithHint(cli.Exitf(cli.ExitDiscrepancy, "%w", err),
@@ -149,31 +148,31 @@ func sinceOf(text string) (int64, error) {
 }
 
 // verifyLogs checks the output of the attempts that ended within what was verified.
-func (p *Verbs) verifyLogs(ctx context.Context, v audit.Verified) (*logcheck.Report, error) {
+func (p *Verbs) verifyLogs(ctx context.Context, v audit.Verified) (*logs.Report, error) {
 	service, err := p.Open(ctx)
 	if err != nil {
-		return new(logcheck.Report), err
+		return new(logs.Report), err
 	}
 	defer service.Store.Close()
-	folder, err := logfile.Folder(service.Store.Path())
+	folder, err := logs.Folder(service.Store.Path())
 	if err != nil {
-		return new(logcheck.Report), err
+		return new(logs.Report), err
 	}
-	r, err := logcheck.Check(ctx, service.Store, folder, v.Since, v.Until)
+	r, err := logs.Check(ctx, service.Store, folder, v.Since, v.Until)
 	return &r, err
 }
 
 // verifiedMore is what was checked besides the ledger.
 type verifiedMore struct {
-	logs    *logcheck.Report // nil: without --logs
-	against evidence.Against
+	logs    *logs.Report // nil: without --logs
+	against prove.Against
 	kept    keptCheckpoints // none: without --against
 }
 
 // lines are about what was checked, for people.
 func (m verifiedMore) lines() (lines []string) {
 	if m.logs != nil {
-		lines = append(lines, layout.LogCounts(m.logs.Counts))
+		lines = append(lines, print.LogCounts(m.logs.Counts))
 	}
 	if len(m.against.Compared) > 0 && m.against.AllSame() {
 		lines = append(lines, againstLine(m.against))
@@ -183,7 +182,7 @@ func (m verifiedMore) lines() (lines []string) {
 
 func (p *Verbs) printVerified(v audit.Verified, more verifiedMore, complete, since bool,
 	took time.Duration) error {
-	var counts *logcheck.Counts
+	var counts *logs.Counts
 	if more.logs != nil {
 		counts = &more.logs.Counts
 	}
@@ -198,7 +197,7 @@ func (p *Verbs) printVerified(v audit.Verified, more verifiedMore, complete, sin
 			Findings int     `json:"findings"`
 			Seconds  float64 `json:"seconds"`
 
-			Logs    *logcheck.Counts  `json:"logs,omitempty"`    // with --logs
+			Logs    *logs.Counts      `json:"logs,omitempty"`    // with --logs
 			Against []json.RawMessage `json:"against,omitempty"` // with --against
 		}{complete && len(v.Findings) == 0, complete &&
 			!v.Stopped, v.Since, v.Until, v.Events, v.Jobs, len(v.Findings), took.Seconds(), counts,
@@ -211,7 +210,7 @@ func (p *Verbs) printVerified(v audit.Verified, more verifiedMore, complete, sin
 		return err
 	}
 	if len(v.Findings) > 0 {
-		err := p.PrintTable(layout.Findings(v.Findings))
+		err := p.PrintTable(print.Findings(v.Findings))
 		if err == nil {
 			err = p.PrintLines(more.lines())
 		}
@@ -220,8 +219,8 @@ func (p *Verbs) printVerified(v audit.Verified, more verifiedMore, complete, sin
 	if !complete {
 		return nil
 	}
-	what := fmt.Sprintf("%s of %s checked in %s", render.Count(v.Events, "event"), render.Count(v.Jobs, "job"),
-		render.Briefly(took))
+	what := fmt.Sprintf("%s of %s checked in %s", words.Count(v.Events, "event"), words.Count(v.Jobs, "job"),
+		words.Briefly(took))
 	text := fmt.Sprintf("ok: %s; the projection equals the fold of the events", what)
 	if since {
 		text = fmt.Sprintf("ok: %s, after event %d; go on with --since %d", what, v.Since, v.Until)
@@ -232,8 +231,8 @@ func (p *Verbs) printVerified(v audit.Verified, more verifiedMore, complete, sin
 // discrepancy says what was found, and first of all where to look.
 func discrepancy(v audit.Verified) error {
 	first := v.Findings[0]
-	err := cli.Exitf(cli.ExitDiscrepancy, "%s; the first: %s", render.Count(int64(len(v.Findings)), "finding"),
-		layout.Finding(first))
+	err := cli.Exitf(cli.ExitDiscrepancy, "%s; the first: %s", words.Count(int64(len(v.Findings)), "finding"),
+		print.Finding(first))
 	if v.Stopped {
 		return cli.WithHint(err, "nothing behind event %d could be checked; a copy that 'jobledger backup' made "+
 			"is the way back", v.Until)
@@ -242,11 +241,11 @@ func discrepancy(v audit.Verified) error {
 		return slices.Contains([]string{audit.FindGuard, audit.FindDiffers, audit.FindMissing, audit.FindExtra,
 			audit.FindQueue}, f.Code)
 	}
-	if first.Code == logcheck.FindUnreadable {
+	if first.Code == logs.FindUnreadable {
 		return cli.WithHint(err, "the ledger itself is right; 'jobledger doctor' says whose the files are, and "+
 			"what to do")
 	}
-	if first.Code == logcheck.FindLog { // they come last
+	if first.Code == logs.FindLog { // they come last
 		return cli.WithHint(err, "the ledger itself is right; see who may write the folder of the logs")
 	}
 	if first.Code == findCheckpoint {

@@ -10,9 +10,8 @@ import (
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/evidence"
-	"jobledger/cmd/jobledger/internal/keyfile"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/prove"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/proof"
 	"jobledger/projection/audit"
@@ -42,7 +41,7 @@ func publicKeys(c *cli.Context) (keys []string, err error) {
 	for _, word := range c.StringSlice("key") {
 		key := strings.TrimSpace(word)
 		if proof.CheckKey(key) != nil {
-			if key, err = keyfile.Public(word); err != nil {
+			if key, err = prove.PublicKey(word); err != nil {
 				return nil, cli.WithHint(cli.Usagef("--key: %w", err), "a public key has the form NAME+HASH+KEY")
 			}
 		}
@@ -53,7 +52,7 @@ func publicKeys(c *cli.Context) (keys []string, err error) {
 
 // keptFile reads a file with checkpoints that were kept.
 func keptFile(flag, file string) (list []proof.Checkpoint, texts [][]byte, err error) {
-	list, texts, err = evidence.ReadCheckpoints(file)
+	list, texts, err = prove.ReadCheckpoints(file)
 	switch {
 	case errors.Is(err, proof.ErrInvalid):
 		return nil, nil, cli.Exitf(cli.ExitDiscrepancy, "--%s: %w", flag, err)
@@ -84,7 +83,7 @@ func (p *Verbs) verifyProof(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	j, err := evidence.Judge(text, keys, kept)
+	j, err := prove.Judge(text, keys, kept)
 	if err != nil {
 		return p.proofFails(err)
 	}
@@ -129,7 +128,7 @@ func (p *Verbs) proofFails(err error) error {
 }
 
 // judgedJSON is j for programs.
-func judgedJSON(j evidence.Judged) any {
+func judgedJSON(j prove.Judged) any {
 	list := func(of []string) []string { return append([]string{}, of...) }
 	return struct {
 		OK      bool              `json:"ok"`
@@ -146,8 +145,8 @@ func judgedJSON(j evidence.Judged) any {
 		Kept    bool              `json:"kept"`
 		Events  []json.RawMessage `json:"events"`
 		Not     []string          `json:"not_proven"`
-	}{true, j.Origin, j.Size, j.Root.String(), render.TextOrNull(j.Job), j.Whole, j.Seq,
-		render.TextOrNull(j.State), j.Ended,
+	}{true, j.Origin, j.Size, j.Root.String(), words.TextOrNull(j.Job), j.Whole, j.Seq,
+		words.TextOrNull(j.State), j.Ended,
 		list(j.Signers), list(j.Checked), j.Kept, j.Lines, j.NotShown()}
 }
 
@@ -188,18 +187,18 @@ func readAgainst(c *cli.Context) (kept keptCheckpoints, err error) {
 // hashes of blocks are those of the events. If they are not, or it could not come to the last one, the events
 // are compared.
 func (p *Verbs) verifyAgainst(ctx context.Context, kept keptCheckpoints, v audit.Verified) (
-	a evidence.Against,
+	a prove.Against,
 	err error) {
 	if len(kept.list) == 0 {
 		return a, nil
 	}
-	by := evidence.ByBlocks
+	by := prove.ByBlocks
 	if v.Stopped || slices.ContainsFunc(v.Findings,
 		func(f audit.Finding) bool { return f.Code == audit.FindBlock }) {
-		by = evidence.ByEvents
+		by = prove.ByEvents
 	}
 	err = p.Read(ctx, func(tx *ledger.Tx) error {
-		a, err = evidence.CompareAll(ctx, tx, kept.list, by)
+		a, err = prove.CompareAll(ctx, tx, kept.list, by)
 		return err
 	})
 	return a, err
@@ -209,13 +208,13 @@ func (p *Verbs) verifyAgainst(ctx context.Context, kept keptCheckpoints, v audit
 const findCheckpoint = "C01"
 
 // againstFindings are the checkpoints of which the ledger is not a continuation.
-func againstFindings(a evidence.Against, kept keptCheckpoints) (found []audit.Finding) {
+func againstFindings(a prove.Against, kept keptCheckpoints) (found []audit.Finding) {
 	for i, one := range a.Compared {
 		if one.Same() {
 			continue
 		}
 		f := audit.Finding{Code: findCheckpoint, Field: kept.files[i], Detail: one.String()}
-		if one.Verdict != evidence.Foreign && one.Checkpoint.Size >= a.To {
+		if one.Verdict != prove.Foreign && one.Checkpoint.Size >= a.To {
 			f.Detail += fmt.Sprintf("; the first difference is among the events %d to %d", a.From, a.To)
 		}
 		found = append(found, f)
@@ -224,7 +223,7 @@ func againstFindings(a evidence.Against, kept keptCheckpoints) (found []audit.Fi
 }
 
 // againstLine says that all checkpoints hold.
-func againstLine(a evidence.Against) string {
+func againstLine(a prove.Against) string {
 	least, most := a.Compared[0].Checkpoint.Size, int64(0)
 	for _, one := range a.Compared {
 		least, most = min(least, one.Checkpoint.Size), max(most, one.Checkpoint.Size)
@@ -233,20 +232,20 @@ func againstLine(a evidence.Against) string {
 		return fmt.Sprintf("checkpoint: it holds, of %d events", most)
 	}
 	return fmt.Sprintf("checkpoints: all %d hold, of %d to %s", len(a.Compared), least,
-		render.Count(most, "event"))
+		words.Count(most, "event"))
 }
 
 // againstJSON is a for programs: an object for each checkpoint.
-func againstJSON(a evidence.Against, kept keptCheckpoints) (list []json.RawMessage) {
+func againstJSON(a prove.Against, kept keptCheckpoints) (list []json.RawMessage) {
 	for i, one := range a.Compared {
 		object := struct {
-			File     string             `json:"file"`
-			Origin   string             `json:"origin"`
-			Size     int64              `json:"size"`
-			Root     string             `json:"root"`
-			Verdict  evidence.Verdict   `json:"verdict"`
-			Ledger   string             `json:"ledger_root"`
-			Restored *evidence.Restored `json:"restored"`
+			File     string          `json:"file"`
+			Origin   string          `json:"origin"`
+			Size     int64           `json:"size"`
+			Root     string          `json:"root"`
+			Verdict  prove.Verdict   `json:"verdict"`
+			Ledger   string          `json:"ledger_root"`
+			Restored *prove.Restored `json:"restored"`
 		}{kept.files[i], one.Checkpoint.Origin, one.Checkpoint.Size, one.Checkpoint.Root.String(), one.Verdict,
 			one.Root.String(), one.Restored}
 		if text, err := json.Marshal(object); err == nil {

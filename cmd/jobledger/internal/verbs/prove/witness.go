@@ -4,10 +4,10 @@ import (
 	"fmt"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobverb"
-	"jobledger/cmd/jobledger/internal/logfile"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/cli/jobverb"
+	"jobledger/cmd/jobledger/internal/logs"
 	"jobledger/cmd/jobledger/internal/witness"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 )
 
@@ -45,7 +45,7 @@ func (p *Verbs) witness(c *cli.Context) error {
 	case !forget && c.IsSet("reason"):
 		return cli.Usagef("--reason needs --forget")
 	}
-	state, err := logfile.StateFolder()
+	state, err := logs.StateFolder()
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (p *Verbs) witness(c *cli.Context) error {
 		before, _, err := w.Forget(seen.Origin, p.Actor, c.String("reason"), p.Now())
 		if err == nil {
 			p.Message("this host has forgotten that %s had %s; %s.forgotten has the checkpoint", before.Origin,
-				render.Count(before.Size, "event"), seen.File)
+				words.Count(before.Size, "event"), seen.File)
 		}
 		return err
 	}
@@ -89,7 +89,7 @@ func (p *Verbs) witness(c *cli.Context) error {
 			string(seen.Before.Verdict), seen.Before.Events, seen.File, seen.Restored != nil})
 	} else {
 		err = p.PrintLine(fmt.Sprintf("%s: this host saw %s with the root %s", seen.Origin,
-			render.Count(seen.Before.Checkpoint.Size, "event"), seen.Before.Checkpoint.Root))
+			words.Count(seen.Before.Checkpoint.Size, "event"), seen.Before.Checkpoint.Root))
 	}
 	if err == nil && !seen.Before.Same() {
 		err = cli.Exitf(cli.ExitDiscrepancy, "%s", seen.Before)

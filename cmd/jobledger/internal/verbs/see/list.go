@@ -7,14 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobfilter"
-	"jobledger/cmd/jobledger/internal/jobref"
-	"jobledger/cmd/jobledger/internal/jobverb"
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/paging"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/cli/archived"
+	"jobledger/cmd/jobledger/internal/cli/jobverb"
+	"jobledger/cmd/jobledger/internal/find"
+	"jobledger/cmd/jobledger/internal/print"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection"
@@ -32,7 +30,7 @@ func (p *Verbs) List() cli.Verb {
 			"command exited. --from and --to include the moment that they name, which may be pos:N; --host, " +
 			"--error and --exit are about the last claim and the last failure.\n" +
 			"A term of --find is a word, which is the beginning of an id or part of queue, key, group, error code " +
-			"or a tag; or a key and its value, of " + strings.Join(jobfilter.FindKeys, ", ") + ". A term after a - " +
+			"or a tag; or a key and its value, of " + strings.Join(find.FindKeys, ", ") + ". A term after a - " +
 			"must not hold. worker is the owner or the last one, kind, actor and pos are about any event of the " +
 			"job, since and until about when it was enqueued. Several of one key mean any of them, but for words, " +
 			"tag, kind and actor: all of these." + cli.AboutAsOf,
@@ -57,8 +55,8 @@ func (p *Verbs) List() cli.Verb {
 				"what was running at half past two, and what became of it"},
 		},
 		Exits: []int{cli.ExitNothing, cli.ExitTimedOut},
-		Complete: map[string][]string{"state": jobfilter.StateNames(),
-			"by": {jobfilter.ByEnqueued, jobfilter.ByFinished}},
+		Complete: map[string][]string{"state": find.StateNames(),
+			"by": {find.ByEnqueued, find.ByFinished}},
 		Run: func(c *cli.Context) error {
 			return p.list(c, c.Int("limit"))
 		},
@@ -66,11 +64,11 @@ func (p *Verbs) List() cli.Verb {
 }
 
 func (p *Verbs) list(c *cli.Context, limit int) error {
-	asked := jobverb.Asked(c, jobfilter.JobFields)
-	if c.IsSet("search-time") && asked.Get("by") == jobfilter.ByFinished {
+	asked := jobverb.Asked(c, find.JobFields)
+	if c.IsSet("search-time") && asked.Get("by") == find.ByFinished {
 		return cli.Usagef("--search-time and --by finished cannot be combined: no --to would go on")
 	}
-	selected, err := jobfilter.Jobs(asked, p.Now())
+	selected, err := find.Jobs(asked, p.Now())
 	if err != nil {
 		return err
 	}
@@ -99,8 +97,8 @@ func (p *Verbs) list(c *cli.Context, limit int) error {
 	if err != nil {
 		return err
 	}
-	keys, ids := jobfilter.Named(asked)
-	err = jobref.Left(c.Context, service.Store, archived.Folder(c, service.Store), q.Filter.Queues, keys, ids)
+	keys, ids := find.Named(asked)
+	err = find.Left(c.Context, service.Store, archived.Folder(c, service.Store), q.Filter.Queues, keys, ids)
 	if err != nil {
 		return err
 	}
@@ -123,30 +121,30 @@ func (p *Verbs) list(c *cli.Context, limit int) error {
 func (p *Verbs) listFound(c *cli.Context, service *commands.Service, q query.Jobs, limit int,
 	then *cli.Program) error {
 	past := q.At != nil
-	t := layout.Jobs(past)
-	r := paging.Reader{Store: service.Store, Limit: limit}
+	t := print.Jobs(past)
+	r := find.Reader{Store: service.Store, Limit: limit}
 	r.SearchTime, _ = cli.DurationValue(c, "search-time")
 	for j, err := range r.Jobs(c.Context, q) {
 		if err == nil && p.JSON {
-			err = p.PrintJSON(layout.JobJSON(j.Then, j.Exit, past))
+			err = p.PrintJSON(print.JobJSON(j.Then, j.Exit, past))
 		}
 		if err != nil {
 			return err
 		}
 		if !p.JSON {
-			layout.AddJob(t, j.Then, j.Exit, past, then.Now())
+			print.AddJob(t, j.Then, j.Exit, past, then.Now())
 		}
 	}
 	var ended error
 	if r.Ended != nil {
 		ended = cli.WithHint(cli.Exitf(cli.ExitTimedOut, "%w: searched %s", r.Ended,
-			render.Newest(r.Ended.Looked, r.Ended.Jobs)), "--to pos:%d goes on", r.Ended.Reached)
+			words.Newest(r.Ended.Looked, r.Ended.Jobs)), "--to pos:%d goes on", r.Ended.Reached)
 	}
 	if r.Taken == 0 && ended != nil {
 		return ended
 	}
 	if r.Taken == 0 {
-		unused, err := jobref.UnusedQueues(c.Context, service.Store, q.Filter.Queues)
+		unused, err := find.UnusedQueues(c.Context, service.Store, q.Filter.Queues)
 		if err != nil {
 			return err
 		}
@@ -164,14 +162,14 @@ func (p *Verbs) listFound(c *cli.Context, service *commands.Service, q query.Job
 		err = p.PrintTable(t.Widened(c.Bool("wide")))
 	}
 	if err == nil && r.More {
-		return p.MessageAfter("%s; --limit 0 shows all", render.MoreThan(limit, "job"))
+		return p.MessageAfter("%s; --limit 0 shows all", words.MoreThan(limit, "job"))
 	}
 	return cmp.Or(err, ended)
 }
 
 // listFlags are the flags that select jobs.
 func listFlags() []cli.Flag {
-	flags := jobverb.FilterFlags(jobfilter.StateNames())
+	flags := jobverb.FilterFlags(find.StateNames())
 	flags = slices.Insert(flags, 1, cli.Flag(cli.ListFlag("queue", "only of this `QUEUE`", "q")))
 	return slices.Insert(flags, 3, cli.Flag(&cli.StringFlag{Name: "key", Usage: "only with this `KEY`"}))
 }

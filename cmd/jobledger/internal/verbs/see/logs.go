@@ -8,11 +8,11 @@ import (
 	"io/fs"
 	"math"
 
-	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobverb"
-	"jobledger/cmd/jobledger/internal/logfile"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/cli/archived"
+	"jobledger/cmd/jobledger/internal/cli/jobverb"
+	"jobledger/cmd/jobledger/internal/logs"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/commands/remote/wire"
 	"jobledger/commands/worker/attemptlog"
@@ -65,7 +65,7 @@ func (p *Verbs) logs(c *cli.Context) error {
 		return err
 	}
 	defer service.Store.Close()
-	o := logfile.Output{Attempt: c.Int("attempt"), Stderr: c.Bool("stderr")}
+	o := logs.Output{Attempt: c.Int("attempt"), Stderr: c.Bool("stderr")}
 	o.Job, err = ref.Read(c.Context, service)
 	left := errors.Is(err, commands.ErrNoJob)
 	if left {
@@ -82,12 +82,12 @@ func (p *Verbs) logs(c *cli.Context) error {
 	case o.Attempt == 0:
 		o.Attempt = o.Job.Attempt
 	}
-	folder, err := logfile.Folder(service.Store.Path())
+	folder, err := logs.Folder(service.Store.Path())
 	if err != nil {
 		return err
 	}
 	o.Folder = folder
-	var checked logfile.Checked
+	var checked logs.Checked
 	if c.Bool("follow") && !left {
 		checked, err = o.Follow(c.Context, service.Store, p.printNew)
 	} else {
@@ -106,22 +106,22 @@ func (p *Verbs) logs(c *cli.Context) error {
 		return differs(o, checked)
 	case checked.Lacks > 0:
 		p.Message("these are %d of the %s that the command wrote: the worker could not keep the others, as on a "+
-			"full disk", checked.Size, render.Count(checked.Logged.Bytes, "byte"))
+			"full disk", checked.Size, words.Count(checked.Logged.Bytes, "byte"))
 	}
 	return nil
 }
 
 // printOutput prints the file as it is.
-func (p *Verbs) printOutput(ctx context.Context, service *commands.Service, o logfile.Output) (
-	logfile.Checked, error) {
+func (p *Verbs) printOutput(ctx context.Context, service *commands.Service, o logs.Output) (
+	logs.Checked, error) {
 	file, err := o.Open()
 	if err != nil {
-		return logfile.Checked{}, err
+		return logs.Checked{}, err
 	}
 	defer file.Close()
 	text, err := io.ReadAll(file)
 	if err != nil {
-		return logfile.Checked{}, err
+		return logs.Checked{}, err
 	}
 	checked, err := o.Check(ctx, service.Store, bytes.NewReader(text), int64(len(text)))
 	switch {
@@ -140,10 +140,10 @@ func (p *Verbs) printNew(text []byte, skipped int64) error {
 		if err := p.Flush(); err != nil {
 			return err
 		}
-		if skipped == logfile.SomeSkipped {
+		if skipped == logs.SomeSkipped {
 			p.Message("more than is kept: something is left out here")
 		} else {
-			p.Message("more than is kept: %s are left out here", render.Count(skipped, "byte"))
+			p.Message("more than is kept: %s are left out here", words.Count(skipped, "byte"))
 		}
 	}
 	if err := p.PrintRaw(text); err != nil {
@@ -153,18 +153,18 @@ func (p *Verbs) printNew(text []byte, skipped int64) error {
 }
 
 // differs is the error of a file that is not what the command wrote.
-func differs(o logfile.Output, checked logfile.Checked) error {
+func differs(o logs.Output, checked logs.Checked) error {
 	err := cli.Exitf(cli.ExitDiscrepancy,
 		"this is not the %s of attempt %d of job %s: the command wrote %s, and "+
 			"%s has %s that differ", o.Stream(), o.Attempt, o.Job.ID,
-		render.Count(checked.Logged.Bytes, "byte"), o.Path(), render.Count(checked.Size, "byte"))
+		words.Count(checked.Logged.Bytes, "byte"), o.Path(), words.Count(checked.Size, "byte"))
 	return cli.WithHint(err,
 		"it was overwritten or cut off, or the disk was full; 'jobledger history %s --json' has "+
 			"the digest, 'jobledger verify --logs' checks all files", o.Job.ID)
 }
 
 // noOutput is the error of an attempt without a file; if its event says that there was one, it says so.
-func (p *Verbs) noOutput(ctx context.Context, service *commands.Service, o logfile.Output) error {
+func (p *Verbs) noOutput(ctx context.Context, service *commands.Service, o logs.Output) error {
 	logged, salt, err := o.Logged(ctx, service.Store)
 	if err != nil {
 		return err
@@ -172,7 +172,7 @@ func (p *Verbs) noOutput(ctx context.Context, service *commands.Service, o logfi
 	if logged.Lost(salt) {
 		return cli.WithHint(cli.Exitf(cli.ExitNothing,
 			"the %s that attempt %d of job %s wrote to %s were not kept: its worker could make no file for them",
-			render.Count(logged.Bytes, "byte"), o.Attempt, o.Job.ID, o.Stream()),
+			words.Count(logged.Bytes, "byte"), o.Attempt, o.Job.ID, o.Stream()),
 			"the log of the worker, %s, says why: 'output not kept'", o.Job.Worker.Name)
 	}
 	err = p.nothing(o)
@@ -182,7 +182,7 @@ func (p *Verbs) noOutput(ctx context.Context, service *commands.Service, o logfi
 			return lookErr
 		}
 		err = cli.WithHint(cli.Exitf(cli.ExitNothing, "%w", errors.Unwrap(err)),
-			"the command wrote %s: %s", render.Count(logged.Bytes, "byte"), place)
+			"the command wrote %s: %s", words.Count(logged.Bytes, "byte"), place)
 	}
 	return err
 }
@@ -202,7 +202,7 @@ func placeOfMissing(ctx context.Context, store *ledger.Store) (place string, err
 }
 
 // nothing is the error of an attempt without a file.
-func (p *Verbs) nothing(o logfile.Output) error {
+func (p *Verbs) nothing(o logs.Output) error {
 	err := cli.Exitf(cli.ExitNothing, "there is no %s of attempt %d of job %s", o.Stream(), o.Attempt, o.Job.ID)
 	if ledger.IsServerAddress(p.DB) {
 		err = cli.Exitf(cli.ExitNothing, "on this host, %s, there is no %s of attempt %d of job %s: no %s",
@@ -216,7 +216,7 @@ func (p *Verbs) nothing(o logfile.Output) error {
 }
 
 // outputJSON is o as --json prints it.
-func outputJSON(o logfile.Output, text []byte, state attemptlog.State) any {
+func outputJSON(o logs.Output, text []byte, state attemptlog.State) any {
 	out := struct {
 		Job        event.JobID `json:"job"`
 		Attempt    int         `json:"attempt"`

@@ -1,10 +1,10 @@
 package see
 
 import (
-	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/cli/archived"
+	"jobledger/cmd/jobledger/internal/print"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/projection"
 	"jobledger/projection/query"
@@ -57,13 +57,13 @@ func (p *Verbs) queues(c *cli.Context, onlyPaused bool) error {
 	}
 	switch {
 	case len(found) == 0 && onlyPaused && m.Given:
-		return cli.Exitf(cli.ExitNothing, "no queue was paused at %s (pos %d)", render.Time(p.Local(m.At)), m.Pos)
+		return cli.Exitf(cli.ExitNothing, "no queue was paused at %s (pos %d)", words.Time(p.Local(m.At)), m.Pos)
 	case len(found) == 0 && onlyPaused:
 		return cli.Exitf(cli.ExitNothing, "no queue is paused")
 	case len(found) == 0:
 		return cli.Exitf(cli.ExitNothing, "no jobs yet")
 	case !p.JSON:
-		return p.PrintTable(layout.Queues(found, then.Now()).Widened(c.Bool("wide")))
+		return p.PrintTable(print.Queues(found, then.Now()).Widened(c.Bool("wide")))
 	}
-	return cli.PrintJSONOf(p.Program, found, func(q projection.Queue) any { return layout.QueueJSONOf(q, m) })
+	return cli.PrintJSONOf(p.Program, found, func(q projection.Queue) any { return print.QueueJSONOf(q, m) })
 }

@@ -3,12 +3,12 @@ package see
 import (
 	"time"
 
-	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobverb"
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/cli/archived"
+	"jobledger/cmd/jobledger/internal/cli/jobverb"
+	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/cmd/jobledger/internal/state"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -58,7 +58,7 @@ func (p *Verbs) Show() cli.Verb {
 			case !p.JSON:
 				return p.printJob(j, then.Now())
 			}
-			if err := p.PrintJSON(layout.FullJobJSON(j, true)); err != nil {
+			if err := p.PrintJSON(print.FullJobJSON(j, true)); err != nil {
 				return err
 			}
 			return cli.PrintJSONLines(p.Program, j.Events)
@@ -67,9 +67,9 @@ func (p *Verbs) Show() cli.Verb {
 }
 
 func (p *Verbs) printJob(j state.Job, now time.Time) error {
-	if err := p.PrintPairs(layout.JobPairs(j, now, p.StdoutTerminal)...); err != nil || j.ErrorDetail == "" {
+	if err := p.PrintPairs(print.JobPairs(j, now, p.StdoutTerminal)...); err != nil || j.ErrorDetail == "" {
 		return err
 	}
-	_, err := p.Stdout.WriteString("error detail\n" + render.Block(j.ErrorDetail, p.StdoutTerminal))
+	_, err := p.Stdout.WriteString("error detail\n" + words.Block(j.ErrorDetail, p.StdoutTerminal))
 	return err
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/cli/archived"
+	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/cmd/jobledger/internal/state"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -107,7 +107,7 @@ func (p *Verbs) statusNowOrThen(c *cli.Context, absent *projection.Absent) (isPa
 		return false, p.printStatus(queues, last)
 	}
 	return false, cli.PrintJSONOf(p.Program, queues, func(q status.Queue) any {
-		return layout.StatusJSON(q, past, p.Now())
+		return print.StatusJSON(q, past, p.Now())
 	})
 }
 
@@ -122,7 +122,7 @@ func (p *Verbs) statusThen(ctx context.Context, tx *ledger.Tx, past cli.Past) er
 	then := p.at(m)
 	if p.JSON {
 		return cli.PrintJSONOf(p.Program, found, func(q status.Queue) any {
-			return layout.StatusJSON(q, past, p.Now())
+			return print.StatusJSON(q, past, p.Now())
 		})
 	}
 	if len(found) == 0 {
@@ -149,7 +149,7 @@ func (p *Verbs) statusThen(ctx context.Context, tx *ledger.Tx, past cli.Past) er
 	if _, err := p.Stdout.WriteString("\n"); err != nil {
 		return err
 	}
-	return p.PrintTable(layout.CountsNow(found))
+	return p.PrintTable(print.CountsNow(found))
 }
 
 func (p *Verbs) printStatus(queues []status.Queue, last event.Event) error {
@@ -157,7 +157,7 @@ func (p *Verbs) printStatus(queues []status.Queue, last event.Event) error {
 		p.Message("no jobs yet")
 		return nil
 	}
-	t, total := layout.Status(queues, p.Now())
+	t, total := print.Status(queues, p.Now())
 	if err := p.PrintTable(t); err != nil {
 		return err
 	}
@@ -172,14 +172,14 @@ func (p *Verbs) printStatus(queues []status.Queue, last event.Event) error {
 	if err := p.PrintLine("last hour: " + state.Activity(total.LastHour)); err != nil {
 		return err
 	}
-	return p.PrintLine(fmt.Sprintf("last event: %s, %s (pos %d)", last.Kind(), render.AgeOrOn(last.At, p.Now()),
+	return p.PrintLine(fmt.Sprintf("last event: %s, %s (pos %d)", last.Kind(), words.AgeOrOn(last.At, p.Now()),
 		last.Pos))
 }
 
 // printConcerns prints what in q may need attention.
 func (p *Verbs) printConcerns(q status.Queue) error {
 	for _, concern := range state.Concerns(q, p.Now()) {
-		text := p.Paint(concernStyles[concern.Level], render.Escape(q.Name+": "+concern.Text))
+		text := p.Paint(concernStyles[concern.Level], words.Escape(q.Name+": "+concern.Text))
 		if _, err := p.Stdout.WriteString(text + "\n"); err != nil {
 			return err
 		}
@@ -187,4 +187,4 @@ func (p *Verbs) printConcerns(q status.Queue) error {
 	return nil
 }
 
-var concernStyles = map[state.Level]render.Style{state.Warning: render.Yellow, state.Problem: render.Red}
+var concernStyles = map[state.Level]words.Style{state.Warning: words.Yellow, state.Problem: words.Red}

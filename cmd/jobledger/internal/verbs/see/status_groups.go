@@ -2,7 +2,7 @@ package see
 
 import (
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/layout"
+	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/projection/group"
@@ -36,7 +36,7 @@ func (p *Verbs) groups(c *cli.Context, queue string) error {
 	case len(found) == 0:
 		return cli.Exitf(cli.ExitNothing, "no group of the queue %s has jobs that wait or run", queue)
 	case !p.JSON:
-		return p.PrintTable(layout.Groups(found, limits, now.Now()))
+		return p.PrintTable(print.Groups(found, limits, now.Now()))
 	}
-	return cli.PrintJSONOf(p.Program, found, func(g group.Waiting) any { return layout.NewGroupJSON(queue, g) })
+	return cli.PrintJSONOf(p.Program, found, func(g group.Waiting) any { return print.NewGroupJSON(queue, g) })
 }

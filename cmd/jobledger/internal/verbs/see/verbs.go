@@ -1,5 +1,8 @@
 // Package see has the verbs that show the ledger as it is, or as it was at a moment: status, list, show, why,
 // logs, workers, queues and wait, a file each.
+//
+// Held by TestReadTranscript, TestServeAnswersAsTheVerbs, TestScripts/list and TestScripts/wait of the
+// program.
 package see
 
 import (

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/await"
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobref"
-	"jobledger/cmd/jobledger/internal/jobverb"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/cli/archived"
+	"jobledger/cmd/jobledger/internal/cli/jobverb"
+	"jobledger/cmd/jobledger/internal/find"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -42,7 +42,7 @@ func (p *Verbs) Wait() cli.Verb {
 			if c.String("key") == "" && !c.Bool("last") && !c.Args().Present() {
 				queue = c.String("queue")
 			}
-			var refs []jobref.Ref
+			var refs []find.Ref
 			if queue == "" {
 				var err error
 				if refs, err = jobverb.RefsOf(c); err != nil {
@@ -90,7 +90,7 @@ func (p *Verbs) Wait() cli.Verb {
 func (p *Verbs) wait(ctx context.Context, service *commands.Service, waiting []event.JobID,
 	left []projection.Job) error {
 	total := len(waiting) + len(left)
-	bar := p.StartProgress("waiting for "+render.Count(int64(total), "job"), int64(total))
+	bar := p.StartProgress("waiting for "+words.Count(int64(total), "job"), int64(total))
 	defer bar.Done()
 	bar.Add(len(left))
 	unsuccessful := withoutSuccess(left)
@@ -118,7 +118,7 @@ var notEnded = []event.State{event.Queued, event.ClaimedState, event.Running, ev
 
 // waitForQueue waits until no job of the queue is left that has not ended.
 func (p *Verbs) waitForQueue(ctx context.Context, service *commands.Service, queue string) error {
-	unused, err := jobref.UnusedQueues(ctx, service.Store, []string{queue})
+	unused, err := find.UnusedQueues(ctx, service.Store, []string{queue})
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func withoutSuccess(ended []projection.Job) (found []string) {
 func (p *Verbs) printEnded(ended []projection.Job) error {
 	if p.JSON {
 		for _, j := range ended {
-			if err := p.PrintJSON(render.ToJSON(j)); err != nil {
+			if err := p.PrintJSON(words.ToJSON(j)); err != nil {
 				return err
 			}
 		}
@@ -178,7 +178,7 @@ func timedOut(waiting []event.JobID) error {
 		return cli.Exitf(cli.ExitTimedOut, "timed out: job %s has not ended", waiting[0])
 	}
 	return cli.Exitf(cli.ExitTimedOut, "timed out: %s have not ended, the first of them is %s",
-		render.Count(int64(len(waiting)), "job"), waiting[0])
+		words.Count(int64(len(waiting)), "job"), waiting[0])
 }
 
 func notSucceeded(unsuccessful []string, total int) error {
@@ -189,6 +189,6 @@ func notSucceeded(unsuccessful []string, total int) error {
 		return cli.Exitf(cli.ExitNotSucceeded, "job %s", unsuccessful[0])
 	default:
 		return cli.Exitf(cli.ExitNotSucceeded, "%d of %s did not succeed: %s", n,
-			render.Count(int64(total), "job"), strings.Join(unsuccessful, ", "))
+			words.Count(int64(total), "job"), strings.Join(unsuccessful, ", "))
 	}
 }

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobverb"
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/cli/archived"
+	"jobledger/cmd/jobledger/internal/cli/jobverb"
+	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/cmd/jobledger/internal/state"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -60,7 +60,7 @@ func (p *Verbs) Why() cli.Verb {
 			case why.State == "":
 				return cli.Exitf(cli.ExitNothing, "job %s was not enqueued yet; now it is %s", j.ID, j.State)
 			case p.JSON:
-				return p.PrintJSON(layout.WhyJSON(why, j.State, past))
+				return p.PrintJSON(print.WhyJSON(why, j.State, past))
 			case past.Given && !past.Copy:
 				why.Why += fmt.Sprintf(" Now it is %s.", j.State)
 			}
@@ -71,10 +71,10 @@ func (p *Verbs) Why() cli.Verb {
 
 // printParagraph prints text in one line, or wrapped to the width of a terminal.
 func (p *Verbs) printParagraph(text string) error {
-	text = render.Escape(text)
+	text = words.Escape(text)
 	lines := []string{text}
 	if p.Width > 0 {
-		lines = render.Wrap(text, min(p.Width, 100))
+		lines = words.Wrap(text, min(p.Width, 100))
 	}
 	_, err := p.Stdout.WriteString(strings.Join(lines, "\n") + "\n")
 	return err

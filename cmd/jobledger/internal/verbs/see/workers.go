@@ -1,9 +1,9 @@
 package see
 
 import (
-	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/layout"
+	"jobledger/cmd/jobledger/internal/cli/archived"
+	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/ledger"
 	"jobledger/projection/status"
 )
@@ -60,9 +60,9 @@ func (p *Verbs) Workers() cli.Verb {
 				return cli.WithHint(cli.Exitf(cli.ExitNothing, "no worker is there"),
 					"--all shows those that have stopped")
 			case !p.JSON:
-				return p.PrintTable(layout.Workers(workers, p.Now()).Widened(c.Bool("wide")))
+				return p.PrintTable(print.Workers(workers, p.Now()).Widened(c.Bool("wide")))
 			}
-			return cli.PrintJSONOf(p.Program, workers, layout.NewWorkerJSON)
+			return cli.PrintJSONOf(p.Program, workers, print.NewWorkerJSON)
 		},
 	})
 }

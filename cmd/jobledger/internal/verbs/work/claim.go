@@ -11,9 +11,9 @@ import (
 	"jobledger/cmd/jobledger/internal/await"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/fault"
-	"jobledger/cmd/jobledger/internal/jobref"
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/find"
+	"jobledger/cmd/jobledger/internal/print"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/commands/remote"
 	"jobledger/commands/worker"
@@ -129,12 +129,12 @@ func (p *Verbs) printClaims(c *cli.Context, jobs []projection.Job, db string, al
 		if c.Bool("sh") {
 			_ = p.printForShell(j, db, also) // Flush returns the error
 		} else if p.JSON {
-			_ = p.PrintJSON(render.ToFullJSON(j, true))
+			_ = p.PrintJSON(words.ToFullJSON(j, true))
 		} else {
 			if i > 0 {
 				_ = p.PrintLine("")
 			}
-			_ = p.PrintPairs(layout.ClaimPairs(j, p.Now().Location())...)
+			_ = p.PrintPairs(print.ClaimPairs(j, p.Now().Location())...)
 		}
 	}
 	return p.Flush()
@@ -198,7 +198,7 @@ func (p *Verbs) nothingReady(ctx context.Context, service *commands.Service,
 			// Of a name that the ledger has, whether a job ever had it, costs too much for a loop of claims.
 			n, err := tx.Name(ctx, name)
 			if err == nil && n == 0 && unknown == nil {
-				unknown = jobref.NeverUsed(ctx, tx, name, errors.New(name))
+				unknown = find.NeverUsed(ctx, tx, name, errors.New(name))
 			}
 			if err != nil {
 				return err
@@ -207,8 +207,8 @@ func (p *Verbs) nothingReady(ctx context.Context, service *commands.Service,
 		next, err := claims.NextRunAt(ctx, tx, claims.Want{Queues: r.Queues, Version: r.Version,
 			Capabilities: r.Capabilities})
 		if err == nil && next.After(tx.Now()) {
-			why = append(why, fmt.Sprintf("the next job is due %s (%s)", render.Time(next.In(p.Now().Location())),
-				render.Age(next, tx.Now())))
+			why = append(why, fmt.Sprintf("the next job is due %s (%s)", words.Time(next.In(p.Now().Location())),
+				words.Age(next, tx.Now())))
 		}
 		return err
 	})
@@ -237,7 +237,7 @@ func fullText(ctx context.Context, tx *ledger.Tx, queue string) (why []string, e
 		return nil, err
 	}
 	if l.Rate.N > 0 && l.NextStart() > event.Micros(tx.Now()) {
-		why = append(why, fmt.Sprintf("%s has its rate of %s", queue, render.RateText(l.Rate.N, l.Rate.Per)))
+		why = append(why, fmt.Sprintf("%s has its rate of %s", queue, words.RateText(l.Rate.N, l.Rate.Per)))
 	}
 	if !l.Full(live.Total()) {
 		return why, nil

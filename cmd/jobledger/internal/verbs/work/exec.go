@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobcmd"
-	"jobledger/cmd/jobledger/internal/jobref"
-	"jobledger/cmd/jobledger/internal/jobverb"
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/cli/jobcmd"
+	"jobledger/cmd/jobledger/internal/cli/jobverb"
+	"jobledger/cmd/jobledger/internal/find"
+	"jobledger/cmd/jobledger/internal/print"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/commands/remote"
 	"jobledger/commands/worker"
@@ -98,7 +98,7 @@ func (p *Verbs) exec(c *cli.Context) error {
 	case err != nil:
 		return jobcmd.Error(err)
 	case caught != nil:
-		p.Message("%v: %s", caught, layout.JobState(after, p.Now()))
+		p.Message("%v: %s", caught, print.JobState(after, p.Now()))
 		return jobcmd.DieOf(p.Program, caught)
 	case how == worker.Succeeded:
 		return nil
@@ -109,7 +109,7 @@ func (p *Verbs) exec(c *cli.Context) error {
 	case how == worker.Failed:
 		exits := map[int64]projection.Exit{}
 		if service == nil { // the server would have to be asked for more
-			return cli.Exitf(cli.ExitNotSucceeded, "failed (%s): %s", after.ErrorCode, layout.JobState(after, p.Now()))
+			return cli.Exitf(cli.ExitNotSucceeded, "failed (%s): %s", after.ErrorCode, print.JobState(after, p.Now()))
 		}
 		if err := service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
 			exits, err = projection.LastExits(c.Context, tx, []projection.Job{after}, 0)
@@ -117,15 +117,15 @@ func (p *Verbs) exec(c *cli.Context) error {
 		}); err != nil {
 			return err
 		}
-		return cli.Exitf(cli.ExitNotSucceeded, "failed (%s): %s", render.FailureText(after.ErrorCode,
-			exits[after.N]), layout.JobState(after, p.Now()))
+		return cli.Exitf(cli.ExitNotSucceeded, "failed (%s): %s", words.FailureText(after.ErrorCode,
+			exits[after.N]), print.JobState(after, p.Now()))
 	}
-	return cli.Exitf(cli.ExitNotSucceeded, "%s: %s", how, layout.JobState(after, p.Now()))
+	return cli.Exitf(cli.ExitNotSucceeded, "%s: %s", how, print.JobState(after, p.Now()))
 }
 
 // takeOver makes this process the one that holds the claim, which must be live, and returns the job with
 // its payload. The lease counts from asked.
-func (p *Verbs) takeOver(c *cli.Context, service *commands.Service, ref jobref.Ref, token,
+func (p *Verbs) takeOver(c *cli.Context, service *commands.Service, ref find.Ref, token,
 	owner string) (j projection.Job, asked time.Time, err error) {
 	if j, err = ref.Read(c.Context, service); err != nil {
 		return j, asked, err
@@ -147,7 +147,7 @@ func (p *Verbs) takeOver(c *cli.Context, service *commands.Service, ref jobref.R
 }
 
 // takeOverRemote is takeOver for the ledger of a server.
-func (p *Verbs) takeOverRemote(c *cli.Context, client *remote.Client, ref jobref.Ref, token, owner string) (
+func (p *Verbs) takeOverRemote(c *cli.Context, client *remote.Client, ref find.Ref, token, owner string) (
 	j projection.Job, asked time.Time, err error) {
 	id, err := jobverb.RemoteID(p.Program, c, ref)
 	if err != nil {

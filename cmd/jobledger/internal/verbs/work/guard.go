@@ -4,15 +4,15 @@ import (
 	"errors"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/logfile"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/logs"
 	"jobledger/cmd/jobledger/internal/witness"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 )
 
 // witnessGuard looks at the ledger on behalf of a worker.
 func witnessGuard(p *Verbs, store *ledger.Store) *witness.Guard {
-	state, err := logfile.StateFolder()
+	state, err := logs.StateFolder()
 	if err != nil {
 		state = "" // a warning, if the ledger is sealed
 	}
@@ -27,9 +27,9 @@ func witnessError(p *Verbs, err error) error {
 		return err
 	}
 	before, now := alarm.Seen.Before.Checkpoint, alarm.Seen.Now
-	p.Message("this host saw %s with %s and the root %s", before.Origin, render.Count(before.Size, "event"),
+	p.Message("this host saw %s with %s and the root %s", before.Origin, words.Count(before.Size, "event"),
 		before.Root)
-	p.Message("the ledger is %s with %s and the root %s", now.Origin, render.Count(now.Size, "event"), now.Root)
+	p.Message("the ledger is %s with %s and the root %s", now.Origin, words.Count(now.Size, "event"), now.Root)
 	return cli.WithHint(cli.Exitf(cli.ExitDiscrepancy, "no more jobs are claimed: %w", alarm),
 		"if you know why and it is right, 'jobledger witness --forget --reason …%s'", p.DBFlag())
 }

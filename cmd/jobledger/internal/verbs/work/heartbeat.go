@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobverb"
+	"jobledger/cmd/jobledger/internal/cli/jobverb"
 	"jobledger/commands"
 	"jobledger/projection"
 )

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -81,11 +81,11 @@ func (l left) text(zone *time.Location) string {
 			parts = append(parts, fmt.Sprintf("%d ", n)+fmt.Sprintf(format, args...))
 		}
 	}
-	holders := render.Count(int64(len(l.holders)), "worker")
+	holders := words.Count(int64(len(l.holders)), "worker")
 	if len(l.holders) == 1 {
 		holders = l.holders[0]
 	}
-	add(l.held, "held by %s until %s", holders, render.Time(l.heldUntil.In(zone)))
+	add(l.held, "held by %s until %s", holders, words.Time(l.heldUntil.In(zone)))
 	add(l.ready, "ready")
 	add(l.later, "later")
 	add(l.blocked, "blocked")
@@ -94,7 +94,7 @@ func (l left) text(zone *time.Location) string {
 		text += fmt.Sprintf(" (%d to be tried again)", l.retrying)
 	}
 	if l.paused.Paused {
-		text += fmt.Sprintf("; paused by %s since %s", l.paused.Actor, render.Time(l.paused.Since.In(zone)))
+		text += fmt.Sprintf("; paused by %s since %s", l.paused.Actor, words.Time(l.paused.Since.In(zone)))
 	}
 	return text
 }
@@ -102,6 +102,6 @@ func (l left) text(zone *time.Location) string {
 // log writes l as a line of the worker's log, with --json an object.
 func (l left) log(log *slog.Logger) {
 	log.Info("left", "queue", l.queue, "held", l.held, "held_by", l.holders, "held_until",
-		render.TimeOrNull(l.heldUntil), "ready", l.ready, "later", l.later, "retrying", l.retrying,
+		words.TimeOrNull(l.heldUntil), "ready", l.ready, "later", l.later, "retrying", l.retrying,
 		"blocked", l.blocked, "paused", l.paused.Paused, "paused_by", l.paused.Actor)
 }

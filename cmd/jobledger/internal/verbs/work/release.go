@@ -2,7 +2,7 @@ package work
 
 import (
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/jobverb"
+	"jobledger/cmd/jobledger/internal/cli/jobverb"
 	"jobledger/commands"
 	"jobledger/projection"
 )

@@ -4,6 +4,9 @@
 //   - claim.go, exec.go, heartbeat.go, succeed.go, fail.go, release.go: the steps of a worker of one's own
 //
 // making
+//
+// Held by TestScripts/exec, TestScripts/claim, TestWorkSecondSignalReleasesJobs and
+// TestKillWorkerAtEachStep of the program.
 package work
 
 import (

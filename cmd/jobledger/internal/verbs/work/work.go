@@ -10,12 +10,12 @@ import (
 	"sync"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/archived"
 	"jobledger/cmd/jobledger/internal/await"
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/cli/archived"
+	"jobledger/cmd/jobledger/internal/cli/jobcmd"
 	"jobledger/cmd/jobledger/internal/fault"
-	"jobledger/cmd/jobledger/internal/jobcmd"
-	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/find"
 	"jobledger/cmd/jobledger/internal/witness"
 	"jobledger/commands"
 	"jobledger/commands/worker"
@@ -128,7 +128,7 @@ func (p *Verbs) work(c *cli.Context, command *worker.Command) error {
 	defer service.Store.Close()
 	command.Logs = p.LogFolder(service)
 	defer jobcmd.PassOutputOn(p.Program, command)()
-	unused, err := jobref.UnusedQueues(c.Context, service.Store, request.Queues)
+	unused, err := find.UnusedQueues(c.Context, service.Store, request.Queues)
 	if err != nil {
 		return err
 	}

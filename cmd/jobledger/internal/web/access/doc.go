@@ -10,4 +10,7 @@
 //
 // Files in reading order: grant.go (scopes and queues), file.go (the file), keys.go (finding a token's
 // grant), rate.go (how fast).
+//
+// Held by TestTokensAreFoundUntilRevokedOrExpired, TestTokensSurviveTornLine and TestLimitsCountAndForget
+// here, and by TestRightsOfEveryRoute of the server.
 package access

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/fault"
-	"jobledger/cmd/jobledger/internal/logfile"
+	"jobledger/cmd/jobledger/internal/logs"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/commands"
@@ -145,7 +145,7 @@ func (a *Acts) Job(ctx context.Context, verb, id string, r Request) (projection.
 
 // removeLogs removes what the commands of an erased job wrote, from this host, as the verb erase does.
 func (a *Acts) removeLogs(id event.JobID) error {
-	folder, err := logfile.Folder(a.Store.Path())
+	folder, err := logs.Folder(a.Store.Path())
 	if err == nil {
 		err = attemptlog.Remove(folder, id)
 	}

@@ -10,11 +10,10 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/bulk"
-	"jobledger/cmd/jobledger/internal/jobfilter"
-	"jobledger/cmd/jobledger/internal/paging"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/find"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -66,7 +65,7 @@ type selected struct {
 
 // Select returns the jobs that the filter selects as of pos.
 func (a *Acts) Select(ctx context.Context, filter url.Values, pos int64) (set []selected, err error) {
-	if !jobfilter.Narrow(filter) {
+	if !find.Narrow(filter) {
 		return nil, door.BadInput("filter", "a filter is one of state, tag, key, group, error, exit, host, from, "+
 			"to, find; the queue alone is none")
 	}
@@ -80,7 +79,7 @@ func (a *Acts) Select(ctx context.Context, filter url.Values, pos int64) (set []
 	if err != nil {
 		return nil, err
 	}
-	reader := paging.Reader{Store: a.Store, Limit: MaxJobs + 1}
+	reader := find.Reader{Store: a.Store, Limit: MaxJobs + 1}
 	for j, err := range reader.Jobs(ctx, q) {
 		if err != nil {
 			return nil, err
@@ -91,7 +90,7 @@ func (a *Acts) Select(ctx context.Context, filter url.Values, pos int64) (set []
 	}
 	if len(set) > MaxJobs {
 		return nil, door.Refusal(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf(
-			"more than %s match: narrow the filter, or use the command line", render.Count(MaxJobs, "job")))
+			"more than %s match: narrow the filter, or use the command line", words.Count(MaxJobs, "job")))
 	}
 	return set, nil
 }
@@ -116,7 +115,7 @@ func (a *Acts) Many(ctx context.Context, m Many) (t Tally, err error) {
 	}
 	if t.Selected = len(set); !m.DryRun && len(set) > reasonAbove && m.Reason == "" {
 		return t, door.BadInput("reason", fmt.Sprintf(
-			"there must be a reason for more than %s: %d match", render.Count(reasonAbove, "job"), len(set)))
+			"there must be a reason for more than %s: %d match", words.Count(reasonAbove, "job"), len(set)))
 	}
 	if t.From, err = a.Tail(ctx); err != nil {
 		return t, err

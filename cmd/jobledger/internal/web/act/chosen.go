@@ -9,9 +9,9 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"jobledger/cmd/jobledger/internal/fault"
-	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -35,7 +35,7 @@ func (a *Acts) Set(ctx context.Context, m Many) ([]selected, error) {
 		return nil, door.BadInput("jobs", "a filter and jobs cannot be combined")
 	case len(m.Jobs) > MaxChosen:
 		return nil, door.Refusal(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf(
-			"more than %s are named: use a filter", render.Count(MaxChosen, "job")))
+			"more than %s are named: use a filter", words.Count(MaxChosen, "job")))
 	}
 	return a.choose(ctx, m.Jobs, m.Pos)
 }

@@ -9,4 +9,7 @@
 //
 // Files in reading order: act.go (one job, one queue), bulk.go (many jobs), chosen.go (those that
 // are named), routes.go (as JSON).
+//
+// Held by TestActsOnOneJob, TestActsOnManyJobs, TestActsOnChosenJobs and TestFormsNeedNoScript of the
+// program.
 package act

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/when"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands/remote/wire"
 )
 
@@ -144,7 +144,7 @@ func (a *Acts) jobHandler(verb string) func(http.ResponseWriter, *http.Request) 
 		}
 		j, err := a.Job(r.Context(), verb, r.PathValue("job"), request)
 		if err != nil && j.Seq > 0 { // the caller may change it, and is to see why not
-			now, with := render.ToJSON(j), *a.Door.ProblemOf(err)
+			now, with := words.ToJSON(j), *a.Door.ProblemOf(err)
 			if with.Status == http.StatusPreconditionFailed || with.Status == http.StatusConflict {
 				with.Job = &now
 				with.Pos, _ = a.Tail(r.Context()) // it is only for the client's convenience
@@ -157,7 +157,7 @@ func (a *Acts) jobHandler(verb string) func(http.ResponseWriter, *http.Request) 
 		if err != nil {
 			return err
 		}
-		return a.send(w, r, render.ToJSON(j))
+		return a.send(w, r, words.ToJSON(j))
 	}
 }
 
@@ -218,7 +218,7 @@ func ParseSpread(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
 	}
-	d, err := timespec.DurationWithin(text, 0, 24*time.Hour, true)
+	d, err := when.DurationWithin(text, 0, 24*time.Hour, true)
 	if err != nil {
 		return 0, door.BadInput("spread", "spread: "+err.Error())
 	}

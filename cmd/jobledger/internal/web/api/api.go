@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/doctor"
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/paging"
+	"jobledger/cmd/jobledger/internal/find"
+	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/ledger"
@@ -72,7 +72,7 @@ func (a *API) Routes() []door.Route {
 			Doc: door.Doc{ID: "getLedger", Query: LedgerParams, Answer: ledgerJSON{},
 				Summary: "What the ledger is, up to where it was verified, and limits of requests."}},
 		{Pattern: "GET " + Root + "/queues/{queue}", Needs: door.Read, Queues: true, Handle: a.queue,
-			Doc: door.Doc{ID: "getQueue", Query: []string{"at"}, Answer: layout.StatusThenJSON{},
+			Doc: door.Doc{ID: "getQueue", Query: []string{"at"}, Answer: print.StatusThenJSON{},
 				Summary: "How things stand in a queue, as the command status prints it."}},
 		{Pattern: "GET " + Root + "/events/{pos}", Needs: door.Read, Queues: true, Handle: a.event,
 			Doc: door.Doc{ID: "getEvent", Answer: event.Event{}, Summary: "The event at a position."}},
@@ -123,7 +123,7 @@ type Searched struct {
 }
 
 // searchedOf is ended as the caller of ctx may see it; nil: the search came to its end.
-func searchedOf(ctx context.Context, ended *paging.Ended) *Searched {
+func searchedOf(ctx context.Context, ended *find.Ended) *Searched {
 	if ended == nil {
 		return nil
 	}

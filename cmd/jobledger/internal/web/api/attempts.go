@@ -5,9 +5,8 @@ import (
 	"math"
 	"strconv"
 
-	"jobledger/cmd/jobledger/internal/jobfilter"
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/paging"
+	"jobledger/cmd/jobledger/internal/find"
+	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/ledger"
 	"jobledger/projection/query"
 )
@@ -22,12 +21,12 @@ func (a *API) readAttempts(q *question) error {
 	if err != nil {
 		return err
 	}
-	reader := paging.Reader{Store: a.Store, Limit: q.limit}
+	reader := find.Reader{Store: a.Store, Limit: q.limit}
 	var last int64
 	for one, err := range reader.Attempts(q, asked) {
 		if err == nil {
 			last = one.Pos
-			err = q.add(layout.NewAttemptJSON(one))
+			err = q.add(print.NewAttemptJSON(one))
 		}
 		if err != nil {
 			return err
@@ -45,7 +44,7 @@ func (a *API) attemptsQuery(q *question, tx *ledger.Tx) (asked query.Attempts, e
 			return asked, err
 		}
 	}
-	if asked, err = jobfilter.Attempts(q, tx, q.params, n, a.now(q)); err != nil {
+	if asked, err = find.Attempts(q, tx, q.params, n, a.now(q)); err != nil {
 		return asked, err
 	}
 	if asked.Overlap, err = SwitchParam(q.params, "overlap"); err != nil {

@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"jobledger/cmd/jobledger/internal/fault"
-	"jobledger/cmd/jobledger/internal/jobref"
+	"jobledger/cmd/jobledger/internal/find"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/ledger"
@@ -48,7 +48,7 @@ func (a *API) sendBody(w http.ResponseWriter, r *http.Request, what string,
 		if err != nil {
 			return err
 		}
-		now, err := jobref.Ref{ID: id}.Find(r.Context(), tx)
+		now, err := find.Ref{ID: id}.Find(r.Context(), tx)
 		if err == nil {
 			j, err = state.ReadJob(r.Context(), tx, now, at)
 		}

@@ -13,4 +13,8 @@
 // TestDocumentIsThatOfTheRoutes of package web makes it, with -update, from the routes of all packages, each
 // with a [door.Doc], and from the types of their bodies and answers, with the comments of their fields.
 // Without -update the test compares the two. Package apitest checks answers against it.
+//
+// Held by TestLabelsAreEscaped here, by TestDocumentIsThatOfTheRoutes of the server, by
+// TestServeAnswersAsTheVerbs and TestAnswersAreInTheDocument of the program, and by
+// TestStreamResumesWithoutGap of the server.
 package api

@@ -5,8 +5,7 @@ import (
 	"iter"
 	"net/url"
 
-	"jobledger/cmd/jobledger/internal/jobfilter"
-	"jobledger/cmd/jobledger/internal/paging"
+	"jobledger/cmd/jobledger/internal/find"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -36,10 +35,10 @@ func ShownTo(ctx context.Context) func(event.Event) event.Event {
 
 // EventsOf yields the events that the parameters of /events ask for, at most limit; 0: all. Those that the
 // caller of ctx may not see whole are without what they have of payloads.
-func (a *API) EventsOf(ctx context.Context, params url.Values, limit int) (reader *paging.Reader,
+func (a *API) EventsOf(ctx context.Context, params url.Values, limit int) (reader *find.Reader,
 	found iter.Seq2[event.Event, error], err error) {
 	now := a.now(ctx)
-	asked, err := jobfilter.Events(params, now)
+	asked, err := find.Events(params, now)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -53,7 +52,7 @@ func (a *API) EventsOf(ctx context.Context, params url.Values, limit int) (reade
 		f, err = asked.Resolve(ctx, tx, now)
 		return err
 	})
-	reader = &paging.Reader{Store: a.Store, Limit: limit}
+	reader = &find.Reader{Store: a.Store, Limit: limit}
 	return reader, func(yield func(event.Event, error) bool) {
 		for e, err := range reader.Events(ctx, &f) {
 			if !yield(Shown(ctx, e), err) {

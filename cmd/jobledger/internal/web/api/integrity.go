@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/doctor"
-	"jobledger/cmd/jobledger/internal/evidence"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/prove"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/tree"
@@ -113,7 +113,7 @@ type sealsJSON struct {
 	Last       *sealJSON `json:"last"`       // null: there is none
 	Checkpoint *sealJSON `json:"checkpoint"` // the last one that was handed out; null: there is none
 	// what the ledger is in comparison with the checkpoint
-	Verdict *evidence.Verdict `json:"verdict" openapi:"enum=same,differs,shorter,foreign"`
+	Verdict *prove.Verdict `json:"verdict" openapi:"enum=same,differs,shorter,foreign"`
 }
 
 // sealJSON is a root of the hash tree that was said.
@@ -150,13 +150,13 @@ func (a *API) sendIntegrity(w http.ResponseWriter, r *http.Request) error {
 	}
 	s := b.State
 	out := integrityJSON{verifiedJSON: verified(v), Stopped: v.Stopped, Checks: []checkJSON{},
-		Whole: wholeJSON{At: render.TimeOrNull(v.WholeAt), Next: render.TimeOrNull(v.Next)},
-		Head:  headJSON{Pos: b.Last.Pos, At: render.TimeOrNull(b.Last.At), Unsealed: s.Unsealed},
+		Whole: wholeJSON{At: words.TimeOrNull(v.WholeAt), Next: words.TimeOrNull(v.Next)},
+		Head:  headJSON{Pos: b.Last.Pos, At: words.TimeOrNull(b.Last.At), Unsealed: s.Unsealed},
 		Seals: sealsJSON{Sealing: s.On, Count: s.Seals, HandedOut: s.HandedOut, Last: sealOf(s.Last),
 			Checkpoint: sealOf(s.LastHandedOut)},
 		Restores: happenedOf(b.Restores), Rebuilds: happenedOf(b.Rebuilds), Imports: happenedOf(b.Imports),
 		Erased: b.Erased, Archive: archiveJSON{b.Segments, b.InArchive, b.Removed.Jobs, b.Removed.Events,
-			render.TimeOrNull(b.Removed.At)}}
+			words.TimeOrNull(b.Removed.At)}}
 	for _, c := range v.Checks() {
 		check := checkJSON{Code: c.Code, Finds: c.Finds, Findings: c.Findings}
 		if c.Done {
@@ -173,8 +173,8 @@ func (a *API) sendIntegrity(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		out.Head.Pos, out.Head.Origin, out.Head.Text = s.Size, &s.Head.Origin, render.TextOrNull(string(text))
-		out.Head.Root = render.TextOrNull(s.Head.Root.String())
+		out.Head.Pos, out.Head.Origin, out.Head.Text = s.Size, &s.Head.Origin, words.TextOrNull(string(text))
+		out.Head.Root = words.TextOrNull(s.Head.Root.String())
 	}
 	if s.Compared != nil {
 		out.Seals.Verdict = &s.Compared.Verdict
@@ -206,6 +206,6 @@ func happenedOf(h view.Happened) happenedJSON {
 
 // verified is v for programs.
 func verified(v view.Verification) verifiedJSON {
-	return verifiedJSON{v.Since, v.Until, render.TimeOrNull(v.At), v.Running,
+	return verifiedJSON{v.Since, v.Until, words.TimeOrNull(v.At), v.Running,
 		append([]audit.Finding{}, v.Findings...)}
 }

@@ -12,10 +12,8 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"jobledger/cmd/jobledger/internal/fault"
-	"jobledger/cmd/jobledger/internal/jobfilter"
-	"jobledger/cmd/jobledger/internal/jobref"
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/paging"
+	"jobledger/cmd/jobledger/internal/find"
+	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/commands"
@@ -45,13 +43,13 @@ func numberOf(ctx context.Context, tx *ledger.Tx, text string) (int64, error) {
 	if err := checkJob(text); err != nil {
 		return 0, err
 	}
-	return jobref.Ref{ID: text}.Number(ctx, tx)
+	return find.Ref{ID: text}.Number(ctx, tx)
 }
 
 // SearchTime is for how long a list of jobs by params is searched; 0: to its end.
 func (a *API) SearchTime(params url.Values) time.Duration {
 	switch {
-	case params.Get("by") == jobfilter.ByFinished: // no parameter would go on where it ended
+	case params.Get("by") == find.ByFinished: // no parameter would go on where it ended
 		return 0
 	case a.Search > 0:
 		return a.Search
@@ -63,7 +61,7 @@ func (a *API) SearchTime(params url.Values) time.Duration {
 // answer is in the archive.
 func (a *API) JobsOf(ctx context.Context, params url.Values) (q query.Jobs, err error) {
 	now := a.now(ctx)
-	f, err := jobfilter.Jobs(params, now)
+	f, err := find.Jobs(params, now)
 	if err != nil {
 		return q, err
 	}
@@ -76,15 +74,15 @@ func (a *API) JobsOf(ctx context.Context, params url.Values) (q query.Jobs, err 
 	if err != nil {
 		return q, err
 	}
-	keys, ids := jobfilter.Named(params)
-	return q, jobref.Left(ctx, a.Store, a.Archive, q.Filter.Queues, keys, ids)
+	keys, ids := find.Named(params)
+	return q, find.Left(ctx, a.Store, a.Archive, q.Filter.Queues, keys, ids)
 }
 
 // Page returns at most limit jobs that q asks for, and the number of the one after them; 0: there is none.
 // The search takes at most about searchTime; ended says how far it came if that was not to the end.
 func (a *API) Page(ctx context.Context, q query.Jobs, limit int, searchTime time.Duration) (found []query.Job,
-	next int64, ended *paging.Ended, err error) {
-	reader := paging.Reader{Store: a.Store, Limit: limit + 1, SearchTime: searchTime}
+	next int64, ended *find.Ended, err error) {
+	reader := find.Reader{Store: a.Store, Limit: limit + 1, SearchTime: searchTime}
 	for j, err := range reader.Jobs(ctx, q) {
 		if err != nil {
 			return nil, 0, nil, err
@@ -100,9 +98,9 @@ func (a *API) Page(ctx context.Context, q query.Jobs, limit int, searchTime time
 // NextJobs returns the parameters of the page of jobs after that of params. It begins with the job that has
 // the number next, or if that is 0, where the search ended before its end. It is nil if there is no next
 // page, and if no parameter can name it, which is so for jobs by the time at which they finished.
-func NextJobs(params url.Values, next int64, ended *paging.Ended) url.Values {
+func NextJobs(params url.Values, next int64, ended *find.Ended) url.Values {
 	switch {
-	case next == 0 && ended == nil, next != 0 && params.Get("by") == jobfilter.ByFinished:
+	case next == 0 && ended == nil, next != 0 && params.Get("by") == find.ByFinished:
 		return nil
 	case next == 0:
 		next = ended.Reached
@@ -117,10 +115,10 @@ func (a *API) readJobs(q *question) error {
 	if err != nil {
 		return err
 	}
-	row := func(j query.Job) error { return q.add(layout.JobJSON(j.Then, j.Exit, asked.At != nil)) }
+	row := func(j query.Job) error { return q.add(print.JobJSON(j.Then, j.Exit, asked.At != nil)) }
 	searchTime := a.SearchTime(q.params)
 	if q.limit == 0 {
-		reader := paging.Reader{Store: a.Store}
+		reader := find.Reader{Store: a.Store}
 		if searchTime > 0 {
 			reader.SearchTime = math.MaxInt64 // it looks in windows, so that no snapshot is long
 		}
@@ -151,7 +149,7 @@ func (a *API) readJob(q *question) error {
 		if err != nil {
 			return err
 		}
-		now, err := jobref.Ref{ID: q.job}.Find(q, tx)
+		now, err := find.Ref{ID: q.job}.Find(q, tx)
 		if err == nil {
 			j, err = state.ReadJob(q, tx, now, at)
 		}
@@ -166,7 +164,7 @@ func (a *API) readJob(q *question) error {
 	if err != nil {
 		return err
 	}
-	return q.add(layout.FullJobJSON(j, MaySeeBodies(q)))
+	return q.add(print.FullJobJSON(j, MaySeeBodies(q)))
 }
 
 // NotYet is the answer about a job before it was enqueued.
@@ -208,7 +206,7 @@ func (a *API) readWhy(q *question) error {
 		if past, err = a.Past(q, tx, q.params); err != nil {
 			return err
 		}
-		if j, err = (jobref.Ref{ID: q.job}).Find(q, tx); err == nil {
+		if j, err = (find.Ref{ID: q.job}).Find(q, tx); err == nil {
 			why, err = state.Explain(q, tx, j, past, a.now(q))
 		}
 		return err
@@ -219,12 +217,12 @@ func (a *API) readWhy(q *question) error {
 	if err != nil {
 		return err
 	}
-	return q.add(layout.WhyJSON(why, j.State, past))
+	return q.add(print.WhyJSON(why, j.State, past))
 }
 
 // readOwner answers also that there was no owner.
 func (a *API) readOwner(q *question) error {
-	var o layout.Owner
+	var o print.Owner
 	err := a.Store.Read(q, func(tx *ledger.Tx) error {
 		at := "now"
 		if q.params.Has("at") {
@@ -236,12 +234,12 @@ func (a *API) readOwner(q *question) error {
 		}
 		n, err := numberOf(q, tx, q.job)
 		if err == nil {
-			o, err = layout.ReadOwner(q, tx, n, m)
+			o, err = print.ReadOwner(q, tx, n, m)
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return q.add(layout.NewOwnerJSON(o))
+	return q.add(print.NewOwnerJSON(o))
 }

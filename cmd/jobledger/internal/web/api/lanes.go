@@ -13,10 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/cmd/jobledger/internal/timespec"
+	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/when"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -42,11 +42,11 @@ var (
 // Moment returns the moment that value names, the value of the parameter name, as --as-of is read.
 func (a *API) Moment(ctx context.Context, tx *ledger.Tx, name, value string) (projection.Moment, error) {
 	now := door.In(ctx, a.Now())
-	when, err := timespec.ReadWhen(name, value, now)
+	moment, err := when.ReadWhen(name, value, now)
 	if err != nil {
 		return projection.Moment{}, err
 	}
-	return when.Moment(ctx, tx, name, now)
+	return moment.Moment(ctx, tx, name, now)
 }
 
 // asked returns the moment that the parameter at of query names; without, that of the last event.
@@ -128,13 +128,13 @@ func (a *API) Span(ctx context.Context, tx *ledger.Tx, given url.Values) (s quer
 // has the time of it.
 func (a *API) ownPositions(ctx context.Context, tx *ledger.Tx, query url.Values) error {
 	for _, name := range []string{"at", "from", "to"} {
-		when, err := timespec.ReadWhen(name, query.Get(name), a.Now())
-		if query.Get(name) == "" || err != nil || !when.ByPos { // an error is that of who reads it
+		moment, err := when.ReadWhen(name, query.Get(name), a.Now())
+		if query.Get(name) == "" || err != nil || !moment.ByPos { // an error is that of who reads it
 			continue
 		}
 		found := false
-		own := ledger.Filter{Queue: query.Get("queue"), After: when.Pos - 1, Until: when.Pos, Limit: 1}
-		if when.Pos > 0 {
+		own := ledger.Filter{Queue: query.Get("queue"), After: moment.Pos - 1, Until: moment.Pos, Limit: 1}
+		if moment.Pos > 0 {
 			for _, err := range tx.Events(ctx, own) {
 				if err != nil {
 					return err
@@ -143,7 +143,7 @@ func (a *API) ownPositions(ctx context.Context, tx *ledger.Tx, query url.Values)
 			}
 		}
 		if !found {
-			return errNoEvent(when.Pos)
+			return errNoEvent(moment.Pos)
 		}
 	}
 	return nil
@@ -199,12 +199,12 @@ func readLanes(r *http.Request, tx *ledger.Tx, s query.Lanes) (any, error) {
 	if s.Columns == 0 && lanes.Claims > maxClaims {
 		return nil, door.Refusal(http.StatusRequestEntityTooLarge, "too_large",
 			fmt.Sprintf("more than %s: give px, the width of the picture, or a shorter window",
-				render.Count(maxClaims, "claim")))
+				words.Count(maxClaims, "claim")))
 	}
 	out := lanesJSON{LaneChart: *lanes, Before: lanes.Did.More, Acts: []actJSON{}}
 	for _, a := range lanes.Did.List {
 		at := min(max(a.At.Sub(lanes.From), 0), s.Length()).Milliseconds()
-		out.Acts = append(out.Acts, actJSON{at, a.Pos, a.Actor, a.Kind().String(), layout.ActWords(a), a.Count,
+		out.Acts = append(out.Acts, actJSON{at, a.Pos, a.Actor, a.Kind().String(), print.ActWords(a), a.Count,
 			a.Reason})
 	}
 	return out, nil

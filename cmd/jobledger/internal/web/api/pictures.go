@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/timespec"
+	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/when"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection/query"
@@ -37,7 +37,7 @@ func (a *API) pictureRoutes() []door.Route {
 			Handle: a.spanned(FailureParams, readFailures), Doc: door.Doc{ID: "listFailures", Query: FailureParams,
 				Answer: failuresJSON{}, Summary: "What failed within a window, by sort."}},
 		{Pattern: "GET " + Root + "/diff", Needs: door.Read, Handle: a.spanned(DiffParams, readDiff),
-			Doc: door.Doc{ID: "getDiff", Query: DiffParams, Answer: layout.DiffJSON{},
+			Doc: door.Doc{ID: "getDiff", Query: DiffParams, Answer: print.DiffJSON{},
 				Summary: "What changed between two moments, as the command diff prints it."}},
 		{Pattern: "GET " + Root + "/integrity", Needs: door.Read, Handle: a.integrity,
 			Doc: door.Doc{ID: "getIntegrity", Answer: integrityJSON{}, Summary: "What was verified, and when."}},
@@ -100,7 +100,7 @@ func readSeries(r *http.Request, tx *ledger.Tx, s query.Lanes) (any, error) {
 	step := time.Duration(0)
 	if text := given.Get("step"); text != "" {
 		var err error
-		if step, err = timespec.DurationWithin(text, time.Second, maxStep, false); err != nil {
+		if step, err = when.DurationWithin(text, time.Second, maxStep, false); err != nil {
 			return nil, door.BadInput("step", "step: "+err.Error())
 		}
 	}
@@ -193,7 +193,7 @@ func readDiff(r *http.Request, tx *ledger.Tx, s query.Lanes) (any, error) {
 		return nil, err
 	}
 	d, err := status.Compare(r.Context(), tx, s.From, s.To, limit)
-	return layout.NewDiffJSON(s.From, s.To, d), err
+	return print.NewDiffJSON(s.From, s.To, d), err
 }
 
 // failureJSON is a group of failures for programs.

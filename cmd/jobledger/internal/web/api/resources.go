@@ -12,11 +12,11 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/paging"
-	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/cmd/jobledger/internal/timespec"
+	"jobledger/cmd/jobledger/internal/find"
+	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/when"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -47,34 +47,34 @@ const (
 // Resources are all of them.
 var Resources = []Resource{
 	{"/status", nil, list, (*API).readStatus, door.Doc{ID: "getStatus", Query: []string{"at"},
-		Answer: layout.StatusThenJSON{}, Gives: []string{"Jobledger-Left"},
+		Answer: print.StatusThenJSON{}, Gives: []string{"Jobledger-Left"},
 		Summary: "How the jobs of each queue are, as the command status prints it."}},
 	{"/queues", nil, list, (*API).readQueues, door.Doc{ID: "listQueues", Query: []string{"at", "paused"},
-		Answer: layout.QueueThenJSON{}, Summary: "The queues, as the command queues prints them."}},
+		Answer: print.QueueThenJSON{}, Summary: "The queues, as the command queues prints them."}},
 	{"/workers", nil, list, (*API).readWorkers, door.Doc{ID: "listWorkers", Query: []string{"at", "all"},
-		Answer: layout.WorkerJSON{}, Summary: "The worker processes, as the command workers prints them."}},
+		Answer: print.WorkerJSON{}, Summary: "The worker processes, as the command workers prints them."}},
 	{"/jobs", []string{"queue", "state", "tag"}, jobs, (*API).readJobs, door.Doc{ID: "listJobs",
 		Query: []string{"at", "queue", "state", "tag", "key", "group", "from", "to", "by", "error", "exit", "host",
-			"find", "limit"}, Answer: layout.ListedJobJSON{}, Gives: []string{"Jobledger-Left"},
+			"find", "limit"}, Answer: print.ListedJobJSON{}, Gives: []string{"Jobledger-Left"},
 		Summary: "Jobs, the newest first, as the command list prints them."}},
 	{"/jobs/{job}", nil, one, (*API).readJob, door.Doc{ID: "getJob", Query: []string{"at"},
-		Answer: layout.WholeJobJSON{}, Summary: "A job with its payload and result, as the command show prints " +
+		Answer: print.WholeJobJSON{}, Summary: "A job with its payload and result, as the command show prints " +
 			"it."}},
 	{historyPath, nil, list, (*API).readHistory, door.Doc{ID: "listJobEvents", Query: []string{"at"},
 		Answer: event.Event{}, Summary: "What happened to a job, as the command history prints it."}},
 	{"/jobs/{job}/why", nil, one, (*API).readWhy, door.Doc{ID: "explainJob", Query: []string{"at"},
-		Answer: layout.WhyThenJSON{}, Summary: "Why a job is in its state, as the command why prints it."}},
+		Answer: print.WhyThenJSON{}, Summary: "Why a job is in its state, as the command why prints it."}},
 	{"/jobs/{job}/owner", nil, one, (*API).readOwner, door.Doc{ID: "getJobOwner", Query: []string{"at"},
-		Answer:  layout.OwnerJSON{},
+		Answer:  print.OwnerJSON{},
 		Summary: "Who held a job at a moment, as the command owner prints it; worker is null if none did."}},
 	{"/attempts", []string{"outcome"}, claims, (*API).readAttempts, door.Doc{ID: "listAttempts",
 		Query: []string{"at", "from", "to", "job", "queue", "worker", "outcome", "code", "overlap", "after",
 			"limit"},
-		About: FromArchive, Answer: layout.AttemptJSON{},
+		About: FromArchive, Answer: print.AttemptJSON{},
 		Summary: "Claims, the oldest first, as the command attempts prints them."}},
 	{"/jobs/{job}/attempts", []string{"outcome"}, claims, (*API).readAttempts, door.Doc{ID: "listJobAttempts",
 		Query: []string{"at", "outcome", "code", "overlap", "after", "limit"}, About: FromArchive,
-		Answer:  layout.AttemptJSON{},
+		Answer:  print.AttemptJSON{},
 		Summary: "The claims of a job, the oldest first, as the command attempts prints them."}},
 	{"/events", []string{"kind"}, events, (*API).readEvents, door.Doc{ID: "listEvents",
 		Query:  []string{"at", "job", "kind", "worker", "queue", "actor", "from", "to", "after", "last", "limit"},
@@ -114,8 +114,8 @@ type question struct {
 	limit  int             // rows of the page; 0: all
 	add    func(any) error // adds a row to the answer
 
-	next   url.Values    // the parameters of the next page; nil: there is none
-	ended  *paging.Ended // the time of the search was over; nil: it was not
+	next   url.Values  // the parameters of the next page; nil: there is none
+	ended  *find.Ended // the time of the search was over; nil: it was not
 	absent projection.Absent
 	seq    int64 // of the job that the answer is; 0: it is none
 }
@@ -166,12 +166,12 @@ func (a *API) now(ctx context.Context) time.Time { return door.In(ctx, a.Now()) 
 // pinned is params with the time that the parameter at names, so that the pages of a list that begin with
 // at=-1h are all of one moment.
 func (a *API) pinned(params url.Values) url.Values {
-	when, err := timespec.ReadWhen("at", params.Get("at"), a.Now())
-	if err != nil || when.ByPos || len(params["at"]) > 1 {
+	moment, err := when.ReadWhen("at", params.Get("at"), a.Now())
+	if err != nil || moment.ByPos || len(params["at"]) > 1 {
 		return params
 	}
 	params = Cloned(params)
-	params.Set("at", event.FormatTime(when.Time))
+	params.Set("at", event.FormatTime(moment.Time))
 	return params
 }
 
@@ -205,7 +205,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, res Resource) error
 		return a.SendLines(w, r, pos, func(ctx context.Context, out io.Writer) error {
 			q.Context = ctx
 			q.add = func(row any) error {
-				line, err := render.JSONLine(row)
+				line, err := words.JSONLine(row)
 				if err == nil {
 					_, err = out.Write(line)
 				}
@@ -217,7 +217,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, res Resource) error
 	var lines [][]byte
 	size := 0
 	q.add = func(row any) error {
-		line, err := render.JSONLine(row)
+		line, err := words.JSONLine(row)
 		if lines, size = append(lines, line), size+len(line); size > door.MaxAnswer {
 			return door.ErrTooLarge
 		}
@@ -255,11 +255,11 @@ func (a *API) Past(ctx context.Context, tx *ledger.Tx, params url.Values) (query
 	if params.Get("at") == "" {
 		return query.ReadPast(ctx, tx, nil, now)
 	}
-	when, err := timespec.ReadWhen("at", params.Get("at"), now)
+	moment, err := when.ReadWhen("at", params.Get("at"), now)
 	if err != nil {
 		return query.Past{}, err
 	}
-	return query.ReadPast(ctx, tx, &when, now)
+	return query.ReadPast(ctx, tx, &moment, now)
 }
 
 // asOf is the moment that the parameter at names; nil: now, also in a copy.
@@ -294,7 +294,7 @@ func (a *API) readStatus(q *question) error {
 	now := a.now(q)
 	return readAll(a, q, func(tx *ledger.Tx, past query.Past) ([]status.Queue, error) {
 		return status.Queues{At: past.Or(now)}.Read(q, tx)
-	}, func(one status.Queue, past query.Past) any { return layout.StatusJSON(one, past, now) })
+	}, func(one status.Queue, past query.Past) any { return print.StatusJSON(one, past, now) })
 }
 
 func (a *API) readQueues(q *question) error {
@@ -304,7 +304,7 @@ func (a *API) readQueues(q *question) error {
 	}
 	return readAll(a, q, func(tx *ledger.Tx, past query.Past) ([]projection.Queue, error) {
 		return query.Queues{At: past.AsOf(), Paused: paused}.Read(q, tx)
-	}, layout.QueueJSONOf)
+	}, print.QueueJSONOf)
 }
 
 func (a *API) readWorkers(q *question) error {
@@ -314,5 +314,5 @@ func (a *API) readWorkers(q *question) error {
 	}
 	return readAll(a, q, func(tx *ledger.Tx, past query.Past) ([]status.Worker, error) {
 		return status.Workers{At: past.Or(a.now(q)), All: all}.Read(q, tx)
-	}, func(one status.Worker, _ query.Past) any { return layout.NewWorkerJSON(one) })
+	}, func(one status.Worker, _ query.Past) any { return print.NewWorkerJSON(one) })
 }

@@ -6,10 +6,10 @@ import (
 
 	"jobledger/cmd/jobledger/internal/buildinfo"
 	"jobledger/cmd/jobledger/internal/fault"
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/commands/remote/wire"
 	"jobledger/ledger"
@@ -88,7 +88,7 @@ func (a *API) ledger(w http.ResponseWriter, r *http.Request) error {
 	if ledger.IsServerAddress(a.Door.Store.Path()) {
 		engine = "postgres"
 	}
-	out := ledgerJSON{ID: render.TextOrNull(is.ID), Engine: engine, Schema: a.Door.Store.SchemaVersion(),
+	out := ledgerJSON{ID: words.TextOrNull(is.ID), Engine: engine, Schema: a.Door.Store.SchemaVersion(),
 		Pos:      pos,
 		Restores: is.Restores, Verified: verified(a.Verifier.Last()), Now: event.FormatTime(a.Now()),
 		Version: buildinfo.Read().Version, Limits: limitsJSON{commands.MaxPayload, door.MaxAnswer, maxLimit,
@@ -129,7 +129,7 @@ func (a *API) queue(w http.ResponseWriter, r *http.Request) error {
 		found, err := status.Queues{At: past.Or(now)}.Read(r.Context(), tx)
 		for _, q := range found {
 			if q.Name == name {
-				line = layout.StatusJSON(q, past, now)
+				line = print.StatusJSON(q, past, now)
 			}
 		}
 		return err
@@ -193,7 +193,7 @@ func (a *API) event(w http.ResponseWriter, r *http.Request) error {
 
 // sendLine answers with v as a line of JSON, which has everything up to pos.
 func sendLine(w http.ResponseWriter, pos int64, v any) error {
-	line, err := render.JSONLine(v)
+	line, err := words.JSONLine(v)
 	if err != nil {
 		return err
 	}

@@ -12,11 +12,11 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/jobfilter"
-	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/cmd/jobledger/internal/seen"
+	"jobledger/cmd/jobledger/internal/await"
+	"jobledger/cmd/jobledger/internal/find"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -37,10 +37,10 @@ type stream struct {
 	*API
 	w      http.ResponseWriter
 	filter ledger.Filter
-	kept   bool     // the follower's events can be filtered as they are
-	end    seen.End // of the ledger when the stream began
-	resets int      // of the follower, which pos is after
-	pos    int64    // everything up to it was sent
+	kept   bool          // the follower's events can be filtered as they are
+	end    await.SeenEnd // of the ledger when the stream began
+	resets int           // of the follower, which pos is after
+	pos    int64         // everything up to it was sent
 	is     projection.Identity
 	data   func(view.Sent) ([]byte, error)
 	beats  bool // an event says every StreamBeat that the server lives: for pages
@@ -53,7 +53,7 @@ func (a *API) streamEvents(w http.ResponseWriter, r *http.Request) error {
 			if e.Kind() != event.KindScheduleSet {
 				return e.Line, nil
 			}
-			return render.JSONLine(Shown(r.Context(), e.Event))
+			return words.JSONLine(Shown(r.Context(), e.Event))
 		}})
 }
 
@@ -125,7 +125,7 @@ func (o *stream) begin(ctx context.Context, r *http.Request) (first string, err 
 		return "", err
 	}
 	o.filter = ledger.Filter{Queue: query.Get("queue"), Worker: query.Get("worker"), Actor: query.Get("actor")}
-	if o.filter.Kinds, err = jobfilter.EventKinds(query["kind"]); err != nil {
+	if o.filter.Kinds, err = find.EventKinds(query["kind"]); err != nil {
 		return "", err
 	}
 	after := r.Header.Get("Last-Event-ID")
@@ -141,7 +141,7 @@ func (o *stream) begin(ctx context.Context, r *http.Request) (first string, err 
 	err = o.Store.Read(ctx, func(tx *ledger.Tx) error {
 		tail, err := tx.Tail(ctx)
 		if err == nil {
-			o.end = seen.End{}
+			o.end = await.SeenEnd{}
 			err = o.end.Move(ctx, tx, tail)
 		}
 		if err == nil {
@@ -233,7 +233,7 @@ func (o *stream) run(r *http.Request, first string) error {
 
 // beginning is a message that says of which ledger the others are, and after which position they follow.
 func (o *stream) beginning(name string) (string, error) {
-	data, err := json.Marshal(map[string]any{"pos": o.pos, "ledger": render.TextOrNull(o.is.ID),
+	data, err := json.Marshal(map[string]any{"pos": o.pos, "ledger": words.TextOrNull(o.is.ID),
 		"restores": o.is.Restores})
 	return fmt.Sprintf("event: %s\ndata: %s\n\n", name, data), err
 }

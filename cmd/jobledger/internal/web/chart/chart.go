@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 )
 
 // Size of a chart in its own units.
@@ -27,7 +27,7 @@ type Chart struct {
 	Grid         []Text // horizontal lines
 	Ticks        []Text // times
 	Marks        []Mark
-	Table        *render.Table
+	Table        *words.Table
 }
 
 // Line is a line, or an area where its class fills it.
@@ -83,7 +83,7 @@ func New(title string, from time.Time, step time.Duration, zone *time.Location, 
 		c.Ticks = append(c.Ticks, Text{s.x(float64(at)), height - 6,
 			from.Add(time.Duration(at) * step).In(zone).Format("15:04"), anchors[i]})
 	}
-	c.Table = &render.Table{Columns: []render.Column{{Title: "TIME"}}}
+	c.Table = &words.Table{Columns: []words.Column{{Title: "TIME"}}}
 	var names []string
 	base := make([]float64, s.n) // what is stacked so far
 	for i, one := range all {
@@ -107,7 +107,7 @@ func New(title string, from time.Time, step time.Duration, zone *time.Location, 
 			below = nil
 		}
 		c.Lines = append(c.Lines, Line{one.Name, one.Class, s.path(values, below)})
-		c.Table.Columns = append(c.Table.Columns, render.Column{Title: strings.ToUpper(one.Name), Right: true})
+		c.Table.Columns = append(c.Table.Columns, words.Column{Title: strings.ToUpper(one.Name), Right: true})
 		names = append(names, one.Name+" "+upTo(one.Values, unit))
 	}
 	for i := range s.n {

@@ -4,4 +4,6 @@
 //	c := chart.New("Depth", from, time.Minute, zone, "", chart.Series{Name: "ready", Values: ready})
 //
 // Files in reading order: chart.go, spark.go (a picture for the cell of a table), histogram.go.
+//
+// Held by TestHistogram here, and by TestPagesShowNumbersOfTheViews of the program.
 package chart

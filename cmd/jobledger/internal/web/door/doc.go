@@ -11,4 +11,7 @@
 // pass), bearer.go and clientca.go (tokens and certificates), session.go (login links and sessions),
 // listen.go and peer_linux.go (what a server listens at), problem.go (errors), reply.go (what an answer goes
 // through).
+//
+// Held by TestLoginsAndSessionsExpire and TestPeerIsNamed here, and by TestRightsOfEveryRoute and
+// TestGuardHoldsForEveryRoute of the server.
 package door

@@ -11,4 +11,7 @@
 // Files in reading order: endpoint.go (what a webhook is), file.go (where they are kept), address.go (which
 // addresses may be reached), message.go (the body and its signature), send.go (one request), feed.go (events
 // become deliveries), deliver.go (deliveries are sent), dispatcher.go.
+//
+// Held by TestWebhookGetsEachEventOnce, TestWebhookGoesOnAfterFailures,
+// TestWebhookReachesPublicAddressesOnly and TestSecretIsRotated.
 package hook

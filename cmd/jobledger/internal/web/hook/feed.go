@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/seen"
+	"jobledger/cmd/jobledger/internal/await"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -41,16 +41,16 @@ type feed struct {
 
 	pos   int64 // every event up to it was looked at
 	known bool
-	end   seen.End // at pos
-	most  int64    // deliveries that wait at a time
-	room  int64    // for so many more, without counting again
+	end   await.SeenEnd // at pos
+	most  int64         // deliveries that wait at a time
+	room  int64         // for so many more, without counting again
 }
 
 // step reads the next events and enqueues the deliveries. It reports whether there may be more.
 func (f *feed) step(ctx context.Context) (more bool, err error) {
 	var jobs []commands.Enqueue
 	var next int64
-	var end seen.End
+	var end await.SeenEnd
 	err = f.service.Store.Read(ctx, func(tx *ledger.Tx) error {
 		jobs, next, more = nil, f.pos, false
 		tail, err := tx.Tail(ctx)
@@ -70,7 +70,7 @@ func (f *feed) step(ctx context.Context) (more bool, err error) {
 			if f.pos, err = f.start(ctx, tx, tail); err != nil {
 				return err
 			}
-			f.known, next, end = true, f.pos, seen.End{}
+			f.known, next, end = true, f.pos, await.SeenEnd{}
 		}
 		if f.room < pageEvents {
 			waiting, err := status.CountReady(ctx, tx, f.endpoint.Queue(), time.Now().Add(commands.MaxRunTime))

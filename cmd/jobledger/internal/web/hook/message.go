@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/ledger/event"
 )
@@ -94,7 +94,7 @@ func (e *Endpoint) Rotate(to Secret, now, until time.Time) {
 // IDOf names an event for its receivers: its position, and a digest of what it says. A ledger that was
 // restored may have another event at that position, which has another id.
 func IDOf(x event.Event) (string, error) {
-	line, err := render.JSONLine(x)
+	line, err := words.JSONLine(x)
 	if err != nil {
 		return "", err
 	}

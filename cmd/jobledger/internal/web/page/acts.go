@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/cmd/jobledger/internal/web/act"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/when"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 )
@@ -70,14 +70,14 @@ func (p *Pages) jobAct(verb string) func(http.ResponseWriter, *http.Request) err
 			return door.Refusal(http.StatusBadRequest, "usage", "the form does not say which state of the job you saw")
 		}
 		if verb == "reschedule" {
-			when, err := timespec.ReadWhen("run_at", given.Get("run_at"), p.Now())
+			moment, err := when.ReadWhen("run_at", given.Get("run_at"), p.Now())
 			if err != nil {
 				return err
 			}
-			if when.ByPos {
+			if moment.ByPos {
 				return door.Refusal(http.StatusBadRequest, "usage", "a job runs at a time, not at a position")
 			}
-			request.RunAt = &when.Time
+			request.RunAt = &moment.Time
 		}
 		if verb == "erase" && given.Get("sure") != "true" {
 			return door.Refusal(http.StatusBadRequest, "usage", "erasing cannot be undone: tick the box")

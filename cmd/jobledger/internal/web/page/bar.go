@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/state"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger/event"
 	"jobledger/projection/attempts"
 )
@@ -81,7 +81,7 @@ func newBar(j state.Job, claims []attempts.Attempt, now time.Time) *bar {
 		at := float64(t.Sub(begin)) / float64(whole)
 		return float64(int(1e4*min(max(at, 0), 1))) / 100
 	}
-	b := &bar{From: render.Millis(begin.In(now.Location())), To: render.Millis(end.In(now.Location()))}
+	b := &bar{From: words.Millis(begin.In(now.Location())), To: words.Millis(end.In(now.Location()))}
 	b.addRefused(j, claims, now, x) // first, so that claims cover the lines
 	for _, a := range claims {
 		s := shape{Kind: a.Outcome.String(), X: x(a.ClaimedAt), End: x(a.EndedAt)}
@@ -118,7 +118,7 @@ func (b *bar) addRefused(j state.Job, claims []attempts.Attempt, now time.Time, 
 			continue
 		}
 		s := shape{Kind: "refused", X: x(e.At), End: x(e.At),
-			Title: "refused: " + render.Describe(e, now.Location())}
+			Title: "refused: " + words.Describe(e, now.Location())}
 		for _, a := range claims {
 			if a.Attempt == e.Attempt && a.Outcome != 0 && !a.EndedAt.After(e.At) {
 				s.X, s.Joined = x(a.EndedAt), true

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/doctor"
-	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/cmd/jobledger/internal/words"
 )
 
 // booksView is what the page of verification shows of the ledger as a whole.
@@ -19,7 +19,7 @@ type booksView struct {
 	Seals     string // how many there are
 	HandedOut string // when the last checkpoint was handed out; "": none was
 	Forked    string // how the ledger differs from that; "": it does not
-	Counts    *render.Table
+	Counts    *words.Table
 	Doctor    []concernView
 	Examined  bool // doctor has looked
 	Blind     bool // it could not
@@ -29,8 +29,8 @@ type booksView struct {
 func (v *booksView) addBooks(p *Pages) error {
 	zone, b := p.Now().Location(), v.Books
 	s := b.State
-	v.Seals = render.Count(s.Seals, "seal")
-	v.Head = render.Millis(b.Last.At.In(zone))
+	v.Seals = words.Count(s.Seals, "seal")
+	v.Head = words.Millis(b.Last.At.In(zone))
 	switch {
 	case s.Head != nil:
 		text, err := s.Head.SignWith(nil)
@@ -39,11 +39,11 @@ func (v *booksView) addBooks(p *Pages) error {
 		}
 		v.Note = string(text)
 	case s.On:
-		v.Unsealed = render.Count(s.Unsealed, "event") + " " + render.Plural(s.Unsealed, "has", "have") +
+		v.Unsealed = words.Count(s.Unsealed, "event") + " " + words.Plural(s.Unsealed, "has", "have") +
 			" no block of hashes yet"
 	}
 	if s.LastHandedOut != nil {
-		v.HandedOut = render.Time(s.LastHandedOut.At.In(zone)) + ", " + render.Age(s.LastHandedOut.At, p.Now())
+		v.HandedOut = words.Time(s.LastHandedOut.At.In(zone)) + ", " + words.Age(s.LastHandedOut.At, p.Now())
 	}
 	if s.Compared != nil && !s.Compared.Same() {
 		v.Forked = s.Compared.String()
@@ -55,7 +55,7 @@ func (v *booksView) addBooks(p *Pages) error {
 // count counts what happened to the ledger as a whole.
 func (v *booksView) count(zone *time.Location) {
 	b := v.Books
-	t := &render.Table{Columns: []render.Column{{Title: "WHAT"}, {Title: "COUNT", Right: true},
+	t := &words.Table{Columns: []words.Column{{Title: "WHAT"}, {Title: "COUNT", Right: true},
 		{Title: "LAST"}, {Title: "BY"}}}
 	for _, row := range []struct {
 		what string
@@ -64,7 +64,7 @@ func (v *booksView) count(zone *time.Location) {
 		{"imported from a file", b.Imports}} {
 		last, by := "never", ""
 		if row.Last != nil {
-			last = fmt.Sprintf("pos %d, %s", row.Last.Pos, render.Time(row.Last.At.In(zone)))
+			last = fmt.Sprintf("pos %d, %s", row.Last.Pos, words.Time(row.Last.At.In(zone)))
 			by = row.Last.Actor
 		}
 		t.Add(row.what, fmt.Sprint(row.Count), last, by)
@@ -73,7 +73,7 @@ func (v *booksView) count(zone *time.Location) {
 	t.Add("events in files of the archive", fmt.Sprint(b.InArchive), "", "")
 	left := ""
 	if b.Removed.Pos > 0 {
-		left = fmt.Sprintf("pos %d, %s", b.Removed.Pos, render.Time(b.Removed.At.In(zone)))
+		left = fmt.Sprintf("pos %d, %s", b.Removed.Pos, words.Time(b.Removed.At.In(zone)))
 	}
 	t.Add("events that have left the ledger for them", fmt.Sprint(b.Removed.Events), left, "")
 	v.Counts = t

@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"net/url"
 
-	"jobledger/cmd/jobledger/internal/paging"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/find"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/projection/query"
 )
 
@@ -19,7 +19,7 @@ func (p *Pages) counted(r *http.Request, q query.Jobs, params url.Values, shown 
 	if err != nil {
 		return "", err
 	}
-	reader := paging.Reader{Store: p.Store, SearchTime: p.SearchTime(params)}
+	reader := find.Reader{Store: p.Store, SearchTime: p.SearchTime(params)}
 	for _, err = range reader.Jobs(r.Context(), q) {
 		if err != nil {
 			break
@@ -27,15 +27,15 @@ func (p *Pages) counted(r *http.Request, q query.Jobs, params url.Values, shown 
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return "More than " + render.Count(int64(shown), "job") + ".", nil
+		return "More than " + words.Count(int64(shown), "job") + ".", nil
 	case err != nil:
 		return "", err
 	case reader.Ended != nil:
-		return fmt.Sprintf("More than %s match, of %s.", render.Count(int64(max(reader.Taken, shown)), "job"),
-			render.Newest(reader.Ended.Looked, reader.Ended.Jobs)), nil
+		return fmt.Sprintf("More than %s match, of %s.", words.Count(int64(max(reader.Taken, shown)), "job"),
+			words.Newest(reader.Ended.Looked, reader.Ended.Jobs)), nil
 	}
 	after, err := p.Tail(r.Context())
-	return render.Count(int64(reader.Taken), "job") + exactAt(before, after), err
+	return words.Count(int64(reader.Taken), "job") + exactAt(before, after), err
 }
 
 // exactAt says as of which position a number is exact; something may have happened while it was counted.

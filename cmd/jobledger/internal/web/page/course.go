@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/buildinfo"
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/cmd/jobledger/internal/web/chart"
 	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger/event"
 	"jobledger/projection/query"
 	"jobledger/projection/status"
@@ -102,12 +102,12 @@ func (v *overviewView) addSilent(workers []status.Worker, now time.Time) {
 	w := silent[0]
 	held := "no job"
 	if jobs > 0 {
-		held = render.Count(int64(jobs), "job")
+		held = words.Count(int64(jobs), "job")
 	}
 	v.Needs = append(v.Needs, concernView{Level: "warning", Code: "D21", Href: "/workers" + v.atQuery(),
-		Text: fmt.Sprintf("%s %s silent, holding %s: %s; the first, %s, was seen %s", render.Count(n, "worker"),
-			render.Plural(n, "is", "are"), held, render.WorkerNames(silent), render.Process(w.Worker),
-			render.AgeOrOn(w.SeenAt, now))})
+		Text: fmt.Sprintf("%s %s silent, holding %s: %s; the first, %s, was seen %s", words.Count(n, "worker"),
+			words.Plural(n, "is", "are"), held, words.WorkerNames(silent), words.Process(w.Worker),
+			words.AgeOrOn(w.SeenAt, now))})
 }
 
 // addCourse adds how the queues go, of which total is the sum, what failed, and what operators did.
@@ -141,7 +141,7 @@ func newDid(acts query.ActList, now time.Time) *didView {
 	if len(acts.List) == 0 {
 		return nil
 	}
-	did := &didView{Rest: layout.MoreActs(acts)}
+	did := &didView{Rest: print.MoreActs(acts)}
 	for _, a := range acts.List {
 		did.List = append(did.List, newActDone(a, now))
 	}
@@ -153,13 +153,13 @@ func newActDone(a query.Act, now time.Time) actDoneView {
 	zone := now.Location()
 	done := actDoneView{At: a.At.In(zone).Format("15:04:05"), UTC: stamp(a.At), By: a.Actor,
 		What: strings.ReplaceAll(a.Kind().String(), "_", " "),
-		More: strings.TrimPrefix(render.Describe(a.Event, zone), "by "+a.Actor+"; "),
+		More: strings.TrimPrefix(words.Describe(a.Event, zone), "by "+a.Actor+"; "),
 		Href: fmt.Sprintf("/events/%d", a.Pos)}
 	if a.Count > 1 {
-		done.What += ", " + render.Count(int64(a.Count), "job")
+		done.What += ", " + words.Count(int64(a.Count), "job")
 	}
 	if a.Spread >= time.Second {
-		done.What += ", spread over " + render.Roughly(a.Spread)
+		done.What += ", spread over " + words.Roughly(a.Spread)
 	}
 	if a.At.Before(now.Add(-12 * time.Hour)) {
 		done.At = a.At.In(zone).Format("01-02 15:04:05")
@@ -172,7 +172,7 @@ func newCourse(q status.Queue, p *view.Pace, now time.Time) courseView {
 	v := courseView{Name: q.Name, Paused: q.Paused, Ready: fmt.Sprint(q.Ready), Oldest: "-",
 		Later: fmt.Sprint(q.Scheduled), Held: fmt.Sprint(q.Jobs[event.ClaimedState] + q.Jobs[event.Running])}
 	if !q.OldestReady.IsZero() {
-		v.Oldest = render.Roughly(now.Sub(q.OldestReady))
+		v.Oldest = words.Roughly(now.Sub(q.OldestReady))
 	}
 	if p == nil {
 		return v
@@ -189,11 +189,11 @@ func newCourse(q status.Queue, p *view.Pace, now time.Time) courseView {
 	}
 	about := "never a job was queued"
 	if most > 0 {
-		about = fmt.Sprintf("up to %s queued, from %s on", render.Count(most, "job"),
+		about = fmt.Sprintf("up to %s queued, from %s on", words.Count(most, "job"),
 			p.StepAt(at).In(now.Location()).Format("15:04"))
 	}
 	v.Spark = chart.NewSpark(q.Name+" since "+p.From.In(now.Location()).Format("15:04"),
-		about+"; "+render.Count(failed, "failure"), p.Depth, p.Fails)
+		about+"; "+words.Count(failed, "failure"), p.Depth, p.Fails)
 	return v
 }
 
@@ -209,7 +209,7 @@ func clearIn(q status.Queue, p *view.Pace) string {
 	if !ok {
 		return "never, at this rate"
 	}
-	return render.Roughly(d)
+	return words.Roughly(d)
 }
 
 // rate is how often a minute something happens.
@@ -221,7 +221,7 @@ func quantile(d time.Duration, q view.Quantiles) string {
 	case q.Count == 0:
 		return "-"
 	case d == view.Unbounded:
-		return "over " + render.Roughly(view.MinuteEnds[len(view.MinuteEnds)-1])
+		return "over " + words.Roughly(view.MinuteEnds[len(view.MinuteEnds)-1])
 	}
 	return shortWait(d)
 }
@@ -229,7 +229,7 @@ func quantile(d time.Duration, q view.Quantiles) string {
 // shortWait is d in its two largest units, or with two digits.
 func shortWait(d time.Duration) string {
 	if d >= time.Minute {
-		return render.Roughly(d)
+		return words.Roughly(d)
 	}
 	return cmp.Or(shortSeconds(d), "0s")
 }

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/sqltext"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection/query"
@@ -35,7 +35,7 @@ type diffView struct {
 	Events  string
 	Swap    string // the address of the same, with rows and columns exchanged
 	Swapped bool
-	Queues  *render.Table
+	Queues  *words.Table
 	Acts    *didView
 
 	Was, Is    string // the states of the cell that was asked for; "": none was
@@ -45,7 +45,7 @@ type diffView struct {
 
 // matrixView is how many jobs went from one state to another.
 type matrixView struct {
-	Columns []render.Column
+	Columns []words.Column
 	Rows    []matrixRow
 }
 
@@ -97,11 +97,11 @@ func (p *Pages) diffPage(w http.ResponseWriter, r *http.Request) error {
 	for i := range d.Cells {
 		d.Cells[i].Jobs = d.Cells[i].Jobs[:min(diffJobs, len(d.Cells[i].Jobs))]
 	}
-	shown.Lines = layout.DiffLines(d, zone)
-	shown.Between, shown.Count = layout.DiffBetween(span.From, span.To, zone),
-		render.Count(span.To.Pos-span.From.Pos, "event")
+	shown.Lines = print.DiffLines(d, zone)
+	shown.Between, shown.Count = print.DiffBetween(span.From, span.To, zone),
+		words.Count(span.To.Pos-span.From.Pos, "event")
 	if shown.Swapped {
-		shown.Between = layout.DiffBetween(span.To, span.From, zone)
+		shown.Between = print.DiffBetween(span.To, span.From, zone)
 	} else {
 		here.Set("swap", "true")
 	}
@@ -153,7 +153,7 @@ func (v *diffView) addMatrix(d status.Diff, here url.Values) {
 			cells[i].From, cells[i].To = c.To, c.From
 		}
 	}
-	t := layout.DiffMatrix(cells)
+	t := print.DiffMatrix(cells)
 	v.Matrix = &matrixView{Columns: t.Columns[1:]}
 	for _, row := range t.Rows() {
 		line := matrixRow{Name: row[0]}
@@ -183,7 +183,7 @@ func (v *diffView) addChosen(d status.Diff) {
 	for _, c := range d.Cells {
 		was := c.From.String() == v.Was || c.From == 0 && v.Was == "new"
 		if v.Is != "" && was && c.To.String() == v.Is {
-			v.Chosen, v.ChosenText = c.Jobs, render.Count(c.Count, "job")+"."
+			v.Chosen, v.ChosenText = c.Jobs, words.Count(c.Count, "job")+"."
 			if n := len(c.Jobs); int64(n) < c.Count {
 				v.ChosenText = fmt.Sprintf("The oldest %d of %s", n, v.ChosenText)
 			}
@@ -206,7 +206,7 @@ func (v *diffView) addBetween(b query.QueuesBetween, now time.Time) {
 		return shortWait(t.WaitP99)
 	}
 	if len(b.Queues) > 0 {
-		v.Queues = &render.Table{Columns: []render.Column{{Title: "QUEUE"}, {Title: "QUEUED", Right: true},
+		v.Queues = &words.Table{Columns: []words.Column{{Title: "QUEUE"}, {Title: "QUEUED", Right: true},
 			{Title: "HELD", Right: true}, {Title: "WAIT P99", Right: true}}}
 	}
 	for _, q := range b.Queues {

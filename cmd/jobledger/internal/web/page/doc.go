@@ -8,4 +8,7 @@
 // course.go, ledgers.go, jobs.go, counted.go, names.go, job.go, joblogs.go, bar.go, events.go, kinds.go,
 // lanes.go, failures.go, workers.go, queue.go, diff.go, incident.go, integrity.go, apidoc.go,
 // apischema.go (one page each), acts.go, sameas.go (what the forms do).
+//
+// Held by TestLinked and TestSwimKeepsWhatWentWrong here, and by TestPagesShowWhatTheViewsHave and
+// TestFormsNeedNoScript of the program.
 package page

@@ -7,10 +7,10 @@ import (
 	"net/url"
 	"strconv"
 
-	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/sqltext"
 	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 )
@@ -45,9 +45,9 @@ type eventView struct {
 // viewOf is e as pages show it.
 func (p *Pages) viewOf(e event.Event) eventView {
 	zone := p.Now().Location()
-	kind, _ := render.KindLabel(e)
-	v := eventView{Pos: e.Pos, Job: e.Job, At: render.Millis(e.At.In(zone)), UTC: stamp(e.At), Kind: kind,
-		By: render.Escape(e.Actor), What: render.Escape(render.Describe(e, zone))}
+	kind, _ := words.KindLabel(e)
+	v := eventView{Pos: e.Pos, Job: e.Job, At: words.Millis(e.At.In(zone)), UTC: stamp(e.At), Kind: kind,
+		By: words.Escape(e.Actor), What: words.Escape(words.Describe(e, zone))}
 	if e.To != 0 {
 		v.State = e.To.String()
 	}

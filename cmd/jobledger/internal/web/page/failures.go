@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -87,13 +87,13 @@ func (p *Pages) failuresPage(w http.ResponseWriter, r *http.Request) error {
 func (p *Pages) failureView(g *query.FailureGroup, jobs map[int64]projection.Job, versions map[string]int,
 	past bool) failureView {
 	zone := p.Now().Location()
-	v := failureView{FailureGroup: g, Detail: render.Escape(g.Example),
+	v := failureView{FailureGroup: g, Detail: words.Escape(g.Example),
 		First: g.First.In(zone).Format("01-02 15:04:05"),
 		Last:  g.Last.In(zone).Format("01-02 15:04:05"), Attempts: int(g.Attempts), Jobs: len(g.Jobs),
 		Workers: mostOf(g.Workers, 3)}
 	if len(versions) > 1 && len(g.Versions) == 1 {
 		for name := range g.Versions {
-			v.Versions = "only " + render.OrNone(name)
+			v.Versions = "only " + words.OrNone(name)
 		}
 	} else {
 		v.Versions = mostOf(g.Versions, 3)
@@ -150,7 +150,7 @@ func mostOf(counts map[string]int, n int) string {
 	})
 	var parts []string
 	for _, name := range names[:min(len(names), n)] {
-		parts = append(parts, fmt.Sprintf("%s %d", render.OrNone(name), counts[name]))
+		parts = append(parts, fmt.Sprintf("%s %d", words.OrNone(name), counts[name]))
 	}
 	if len(names) > n {
 		parts = append(parts, fmt.Sprintf("%d more", len(names)-n))

@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/timespec"
 	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/when"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -21,13 +21,13 @@ func (p *Pages) fixed(handle func(http.ResponseWriter, *http.Request) error) fun
 		if err != nil || len(query["at"]) != 1 || strings.HasPrefix(query.Get("at"), "pos:") {
 			return handle(w, r)
 		}
-		when, err := timespec.ReadWhen("at", query.Get("at"), p.Now())
+		moment, err := when.ReadWhen("at", query.Get("at"), p.Now())
 		if err != nil {
 			return handle(w, r)
 		}
 		var m, last projection.Moment
 		err = p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
-			if m, err = when.Moment(r.Context(), tx, "at", p.Now()); err == nil {
+			if m, err = moment.Moment(r.Context(), tx, "at", p.Now()); err == nil {
 				last, err = projection.AtPos(r.Context(), tx, m.Pos)
 			}
 			return err
@@ -35,10 +35,10 @@ func (p *Pages) fixed(handle func(http.ResponseWriter, *http.Request) error) fun
 		if err != nil {
 			return handle(w, r)
 		}
-		if when = (timespec.When{Pos: m.Pos, ByPos: true}); m.At.After(last.At) {
-			when.Time = m.At
+		if moment = (when.When{Pos: m.Pos, ByPos: true}); m.At.After(last.At) {
+			moment.Time = m.At
 		}
-		query.Set("at", when.String())
+		query.Set("at", moment.String())
 		p.Door.SeeOther(w, r, r.URL.EscapedPath()+"?"+query.Encode())
 		return nil
 	}

@@ -11,10 +11,10 @@ import (
 
 	"jobledger/cmd/jobledger/internal/buildinfo"
 	"jobledger/cmd/jobledger/internal/fault"
-	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/sqltext"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/projection"
 	"jobledger/projection/query"
@@ -144,10 +144,10 @@ func (p *Pages) frameAt(r *http.Request, query url.Values, tx *ledger.Tx, m mome
 	}
 	f.At, f.AtForm, f.Pos, f.Tail, f.clock = m.at, shownAt(m.at), tail, tail, p.clock(m).At
 	now := p.Now()
-	f.AsOf, f.Made = render.Time(now), now.Format("15:04:05")
+	f.AsOf, f.Made = words.Time(now), now.Format("15:04:05")
 	if m.Given {
 		f.Made = ""
-		f.Pos, f.AsOf, f.Ago = m.Pos, render.Time(m.At.In(now.Location())), render.Age(m.At, now)
+		f.Pos, f.AsOf, f.Ago = m.Pos, words.Time(m.At.In(now.Location())), words.Age(m.At, now)
 	}
 	for _, name := range api.SortedNames(query) {
 		for _, value := range query[name] {

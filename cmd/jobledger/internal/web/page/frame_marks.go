@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/projection"
 	"jobledger/projection/status"
@@ -47,17 +47,17 @@ func (f *frame) addMarks(p *Pages, query url.Values, at func(pos int64) string) 
 		}
 		fmt.Fprintf(b, "M%d %dv%d", 1000*m.Pos/max(f.Tail, 1), y, height)
 	}
-	var words []string
+	var texts []string
 	for _, kind := range view.MomentKinds() {
 		if b := paths[kind]; b != nil {
 			f.Marks = append(f.Marks, markView{kind, b.String()})
 		}
 		if counts[kind] > 0 {
-			words = append(words, fmt.Sprintf("%d %s", counts[kind],
-				render.Plural(int64(counts[kind]), markNames[kind][0], markNames[kind][1])))
+			texts = append(texts, fmt.Sprintf("%d %s", counts[kind],
+				words.Plural(int64(counts[kind]), markNames[kind][0], markNames[kind][1])))
 		}
 	}
-	f.MarksText = strings.Join(words, ", ")
+	f.MarksText = strings.Join(texts, ", ")
 	if f.MarksText == "" {
 		f.MarksText = "nothing"
 	}
@@ -82,7 +82,7 @@ type verifiedView struct {
 func verifiedText(v view.Verification, p *Pages) verifiedView {
 	switch {
 	case len(v.Findings) > 0:
-		return verifiedView{Text: "verify found " + render.Count(int64(len(v.Findings)), "defect"), Bad: true}
+		return verifiedView{Text: "verify found " + words.Count(int64(len(v.Findings)), "defect"), Bad: true}
 	case v.Err != nil:
 		return verifiedView{Text: "the last check could not be carried out", Bad: true}
 	case v.At.IsZero():
@@ -92,7 +92,7 @@ func verifiedText(v view.Verification, p *Pages) verifiedView {
 	if v.Since > 0 {
 		text = fmt.Sprintf("verified pos %d to %d", v.Since+1, v.Until)
 	}
-	return verifiedView{Text: text, At: render.Time(v.At.In(p.Now().Location())), UTC: stamp(v.At)}
+	return verifiedView{Text: text, At: words.Time(v.At.In(p.Now().Location())), UTC: stamp(v.At)}
 }
 
 // copies are the ways to get what a page shows elsewhere.
@@ -138,7 +138,7 @@ func (f *frame) addLedger(ctx context.Context, p *Pages, tx *ledger.Tx, m moment
 		}
 	}
 	if silent > 0 {
-		f.Foot.Silent = render.Count(silent, "worker") + " silent"
+		f.Foot.Silent = words.Count(silent, "worker") + " silent"
 	}
 	return err
 }

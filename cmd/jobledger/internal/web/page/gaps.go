@@ -3,8 +3,8 @@ package page
 import (
 	"fmt"
 
-	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/chart"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/projection/attempts"
 )
 
@@ -12,7 +12,7 @@ import (
 var gapNames, gapWords, gapShort = func() (names, texts, short []string) {
 	end := ""
 	for _, d := range attempts.GapEnds {
-		end = render.Duration(d)
+		end = words.Duration(d)
 		names, texts, short = append(names, "≤ "+end), append(texts, "up to "+end), append(short, end)
 	}
 	return append(names, "> "+end), append(texts, "over "+end), append(short, "more")
@@ -20,13 +20,13 @@ var gapNames, gapWords, gapShort = func() (names, texts, short []string) {
 
 // gapHistogram draws the gaps of a worker.
 func gapHistogram(name string, g attempts.Gaps, small bool) *chart.Histogram {
-	about := chart.Words(gapWords, g.Counts) + "; the longest " + render.Briefly(g.Longest)
+	about := chart.Words(gapWords, g.Counts) + "; the longest " + words.Briefly(g.Longest)
 	return chart.NewHistogram("Gaps between heartbeats of "+name, about, gapShort, g.Counts, small)
 }
 
 // gapTable has the gaps of processes, with the buckets from the first to the last that has any; nil where
 // there is none. It names the workers if named says so.
-func gapTable(found []attempts.Gaps, named bool) *render.Table {
+func gapTable(found []attempts.Gaps, named bool) *words.Table {
 	first, last := len(gapNames), -1
 	for _, g := range found {
 		for i, n := range g.Counts {
@@ -38,26 +38,26 @@ func gapTable(found []attempts.Gaps, named bool) *render.Table {
 	if last < 0 {
 		return nil
 	}
-	out := &render.Table{}
+	out := &words.Table{}
 	if named {
-		out.Columns = append(out.Columns, render.Column{Title: "WORKER"})
+		out.Columns = append(out.Columns, words.Column{Title: "WORKER"})
 	}
-	out.Columns = append(out.Columns, render.Column{Title: "PROCESS"},
-		render.Column{Title: "HEARTBEATS", Right: true})
+	out.Columns = append(out.Columns, words.Column{Title: "PROCESS"},
+		words.Column{Title: "HEARTBEATS", Right: true})
 	for _, name := range gapNames[first : last+1] {
-		out.Columns = append(out.Columns, render.Column{Title: name, Right: true})
+		out.Columns = append(out.Columns, words.Column{Title: name, Right: true})
 	}
-	out.Columns = append(out.Columns, render.Column{Title: "LONGEST", Right: true})
+	out.Columns = append(out.Columns, words.Column{Title: "LONGEST", Right: true})
 	for _, g := range found {
 		var cells []string
 		if named {
 			cells = append(cells, g.Worker.Name)
 		}
-		cells = append(cells, render.Process(g.Worker), fmt.Sprint(g.Sum()))
+		cells = append(cells, words.Process(g.Worker), fmt.Sprint(g.Sum()))
 		for _, n := range g.Counts[first : last+1] {
 			cells = append(cells, fmt.Sprint(n))
 		}
-		out.Add(append(cells, render.Briefly(g.Longest))...)
+		out.Add(append(cells, words.Briefly(g.Longest))...)
 	}
 	return out
 }

@@ -8,10 +8,10 @@ import (
 
 	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/incident"
-	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/chart"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/sqltext"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/projection/query"
 )
@@ -23,7 +23,7 @@ type incidentView struct {
 	Empty    bool
 	Timeline []entryView
 	Lost     []string
-	Failures *render.Table
+	Failures *words.Table
 	Zip      string // its address
 	Bodies   bool   // the reader may have payloads
 	Lanes    string
@@ -110,8 +110,8 @@ func (p *Pages) incidentPage(w http.ResponseWriter, r *http.Request) error {
 		shown.Timeline = append(shown.Timeline, v)
 	}
 	for _, l := range shown.Report.LostWorkers {
-		text := fmt.Sprintf("%s, %s, lost %s: ", l.Worker.Name, render.Process(l.Worker),
-			render.Count(int64(len(l.Jobs)), "job"))
+		text := fmt.Sprintf("%s, %s, lost %s: ", l.Worker.Name, words.Process(l.Worker),
+			words.Count(int64(len(l.Jobs)), "job"))
 		if l.LastHeartbeat.IsZero() {
 			text += "it sent no heartbeat"
 		} else {
@@ -120,7 +120,7 @@ func (p *Pages) incidentPage(w http.ResponseWriter, r *http.Request) error {
 		text += fmt.Sprintf(", and its loss was noticed at %s.", l.Jobs[0].At.In(zone).Format("15:04:05"))
 		if l.Refused > 0 {
 			text += fmt.Sprintf(" It came back at %s; %s refused.", l.Back.In(zone).Format("15:04:05"),
-				render.Plural(l.Refused, "one write was", fmt.Sprintf("%d writes were", l.Refused)))
+				words.Plural(l.Refused, "one write was", fmt.Sprintf("%d writes were", l.Refused)))
 		}
 		shown.Lost = append(shown.Lost, text)
 	}

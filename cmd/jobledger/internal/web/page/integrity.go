@@ -5,12 +5,12 @@ import (
 	"net/http"
 	"net/url"
 
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/sqltext"
 	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 )
@@ -25,8 +25,8 @@ type integrityView struct {
 	Daily    string // the time of the day when it is; "": only when it is asked for
 	Checks   []checkView
 	Bad      int // of them, so many have findings
-	Table    *render.Table
-	Events   *render.Table // restores, rebuilds, imports, seals, erasures
+	Table    *words.Table
+	Events   *words.Table // restores, rebuilds, imports, seals, erasures
 	Operates bool
 
 	booksView
@@ -50,7 +50,7 @@ func (v *integrityView) addChecks() {
 		switch {
 		case c.Findings > 0:
 			v.Bad++
-			shown.Class, shown.Result = "problem", render.Count(int64(c.Findings), "finding")
+			shown.Class, shown.Result = "problem", words.Count(int64(c.Findings), "finding")
 		case !c.Done:
 			shown.Class, shown.Result, shown.Until = "quiet", "not checked", ""
 		case v.Stopped:
@@ -80,7 +80,7 @@ func (p *Pages) integrityPage(w http.ResponseWriter, r *http.Request) error {
 		if shown.frame, err = p.frameAt(r, url.Values{}, tx, moment{}, "Integrity"); err != nil || shown.Pos == 0 {
 			return err
 		}
-		shown.Events = &render.Table{Columns: []render.Column{{Title: "POS", Right: true}, {Title: "TIME"},
+		shown.Events = &words.Table{Columns: []words.Column{{Title: "POS", Right: true}, {Title: "TIME"},
 			{Title: "EVENT"}, {Title: "BY"}, {Title: "WHAT"}}}
 		whole := ledger.Filter{Kinds: integrityKinds, Limit: 100, Last: true}
 		for e, err := range tx.Events(r.Context(), whole) {
@@ -105,18 +105,18 @@ func (p *Pages) integrityPage(w http.ResponseWriter, r *http.Request) error {
 		shown.examine(r, p)
 	}
 	if !shown.Verification.At.IsZero() {
-		shown.Checked, shown.Count = render.Age(shown.Verification.At, p.Now()), shown.Until-shown.Since
+		shown.Checked, shown.Count = words.Age(shown.Verification.At, p.Now()), shown.Until-shown.Since
 	}
 	if !shown.WholeAt.IsZero() {
-		shown.Whole = fmt.Sprintf("%s, up to pos %d, in %s", render.Age(shown.WholeAt, p.Now()),
-			shown.Verification.Whole, render.Briefly(shown.WholeTook))
+		shown.Whole = fmt.Sprintf("%s, up to pos %d, in %s", words.Age(shown.WholeAt, p.Now()),
+			shown.Verification.Whole, words.Briefly(shown.WholeTook))
 	}
 	if !shown.Next.IsZero() {
 		shown.Daily = shown.Next.In(zone).Format("15:04")
 	}
 	shown.addChecks()
 	if len(shown.Findings) > 0 {
-		shown.Table = layout.Findings(shown.Findings)
+		shown.Table = print.Findings(shown.Findings)
 	}
 	shown.Command, shown.API = "jobledger verify", "/api/v1/integrity"
 	shown.Link = p.Door.Prefix.At("/integrity") // it has no past

@@ -6,14 +6,13 @@ import (
 	"slices"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/historytext"
-	"jobledger/cmd/jobledger/internal/jobref"
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/find"
+	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/cmd/jobledger/internal/web/act"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/projection"
 	"jobledger/projection/query"
@@ -28,7 +27,7 @@ type jobView struct {
 	Why      []string
 	Zombies  []query.Zombie
 	Bar      *bar // nil: no worker has had it
-	Attempts *render.Table
+	Attempts *words.Table
 	History  []eventView
 	Acts     []actView
 	NoErase  bool // it could be erased, where the server allowed that
@@ -68,7 +67,7 @@ func (p *Pages) jobPage(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		now, past = p.clock(m).At, m.Given
-		view.Job, why, err = p.readJob(r, tx, jobref.Ref{ID: id}, m)
+		view.Job, why, err = p.readJob(r, tx, find.Ref{ID: id}, m)
 		if err != nil {
 			return err
 		}
@@ -87,14 +86,14 @@ func (p *Pages) jobPage(w http.ResponseWriter, r *http.Request) error {
 	j := view.Job
 	view.Title, view.State, view.Why = string(j.ID), j.State.String(), why.Sentences
 	view.Command = commandOf(append([]string{"show"}, asOf(view.At, string(j.ID))...))
-	view.Pairs = slices.DeleteFunc(layout.JobPairs(j, now, true), func(pair [2]string) bool {
+	view.Pairs = slices.DeleteFunc(print.JobPairs(j, now, true), func(pair [2]string) bool {
 		return pair[1] == "" || pair[0] == "payload" || pair[0] == "result" || pair[0] == "job"
 	})
 	view.Copy = p.Copy
 	if view.Withheld = !api.MaySeeBodies(r.Context()); !j.Erased && !view.Withheld {
-		view.Payload = render.Body(j.Payload, true)
+		view.Payload = words.Body(j.Payload, true)
 		if j.Result != nil {
-			view.Result = render.Body(j.Result, true)
+			view.Result = words.Body(j.Result, true)
 		}
 	}
 	if !past {
@@ -107,9 +106,9 @@ func (p *Pages) jobPage(w http.ResponseWriter, r *http.Request) error {
 	view.API = "/api/v1/jobs/" + string(j.ID)
 	view.Zombies = query.Zombies(j.Events)
 	if len(claims) > 0 {
-		view.Attempts = layout.Attempts()
+		view.Attempts = print.Attempts()
 		for _, a := range claims {
-			layout.AddAttempt(view.Attempts, a, now)
+			print.AddAttempt(view.Attempts, a, now)
 		}
 		view.Bar = newBar(j, claims, now)
 		if !view.Withheld {
@@ -118,7 +117,7 @@ func (p *Pages) jobPage(w http.ResponseWriter, r *http.Request) error {
 			}
 		}
 	}
-	for _, l := range historytext.Lines(j.Events) {
+	for _, l := range print.HistoryLines(j.Events) {
 		v := p.viewOf(l.Event)
 		v.After, v.More = l.After, l.Skipped
 		view.History = append(view.History, v)
@@ -135,7 +134,7 @@ func asOf(at, id string) []string {
 }
 
 // readJob reads the job and why it is in its state.
-func (p *Pages) readJob(r *http.Request, tx *ledger.Tx, ref jobref.Ref, m moment) (j state.Job,
+func (p *Pages) readJob(r *http.Request, tx *ledger.Tx, ref find.Ref, m moment) (j state.Job,
 	why state.Why, err error) {
 	ctx := r.Context()
 	now, err := ref.Find(ctx, tx)

@@ -7,10 +7,9 @@ import (
 	"io/fs"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/logcheck"
-	"jobledger/cmd/jobledger/internal/logfile"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/logs"
 	"jobledger/cmd/jobledger/internal/state"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands/worker/attemptlog"
 	"jobledger/ledger/event"
 	"jobledger/projection/attempts"
@@ -38,8 +37,8 @@ type logView struct {
 
 // jobLogs are the logs of the last attempts of j, the latest first; earlier is how many attempts there were
 // before them. What an attempt wrote and is not here is in the list too, and what wrote nothing is not.
-func (p *Pages) jobLogs(j state.Job, claims []attempts.Attempt) (logs []logView, earlier int, err error) {
-	folder, err := logfile.Folder(p.Store.LedgerPath())
+func (p *Pages) jobLogs(j state.Job, claims []attempts.Attempt) (checked []logView, earlier int, err error) {
+	folder, err := logs.Folder(p.Store.LedgerPath())
 	if err != nil {
 		return nil, 0, err
 	}
@@ -47,7 +46,7 @@ func (p *Pages) jobLogs(j state.Job, claims []attempts.Attempt) (logs []logView,
 	for _, e := range j.Events {
 		switch e.Kind() {
 		case event.KindSucceeded, event.KindFailed, event.KindReleased:
-			said[e.Attempt] = logcheck.OutputOf(e)
+			said[e.Attempt] = logs.OutputOf(e)
 		}
 	}
 	earlier = max(0, len(claims)-logAttempts)
@@ -61,7 +60,7 @@ func (p *Pages) jobLogs(j state.Job, claims []attempts.Attempt) (logs []logView,
 				continue
 			case errors.Is(err, fs.ErrNotExist):
 				v.Missing = fmt.Sprintf("%s were written on host %s; the file is not on this one, or was removed",
-					render.ByteSize(logged.Bytes), a.Worker.Host)
+					words.ByteSize(logged.Bytes), a.Worker.Host)
 			case err != nil:
 				return nil, 0, err
 			default:
@@ -76,13 +75,13 @@ func (p *Pages) jobLogs(j state.Job, claims []attempts.Attempt) (logs []logView,
 			if v.Size != "" {
 				v.Href = fmt.Sprintf("/api/v1/jobs/%s/logs/%d/%s", j.ID, a.Attempt, stream)
 			}
-			if v.Size != "" && logged.Bytes > 0 && render.ByteSize(logged.Bytes) != v.Size {
-				v.Note = "of " + render.ByteSize(logged.Bytes) + " that were written"
+			if v.Size != "" && logged.Bytes > 0 && words.ByteSize(logged.Bytes) != v.Size {
+				v.Note = "of " + words.ByteSize(logged.Bytes) + " that were written"
 			}
-			logs = append(logs, v)
+			checked = append(checked, v)
 		}
 	}
-	return logs, earlier, nil
+	return checked, earlier, nil
 }
 
 // readLog reads the end of the file of one stream of an attempt.
@@ -107,8 +106,8 @@ func readLog(folder string, job event.JobID, attempt int, stderr bool) (v logVie
 	}
 	lines = lines[max(0, len(lines)-logLines):]
 	for i, line := range lines {
-		lines[i] = render.EscapeLines(strings.TrimSuffix(line, "\r"))
+		lines[i] = words.EscapeLines(strings.TrimSuffix(line, "\r"))
 	}
-	v.Size, v.Tail = render.ByteSize(size), strings.Join(lines, "\n")
+	v.Size, v.Tail = words.ByteSize(size), strings.Join(lines, "\n")
 	return v, nil
 }

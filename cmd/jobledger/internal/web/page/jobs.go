@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strconv"
 
-	"jobledger/cmd/jobledger/internal/jobfilter"
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/find"
+	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/sqltext"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -23,7 +23,7 @@ const pageJobs = 50
 // jobsView is what the page of jobs shows.
 type jobsView struct {
 	frame
-	Jobs   *render.Table // nil: none matches
+	Jobs   *words.Table // nil: none matches
 	Count  string
 	Next   string // address of the next page; ""
 	Ended  string // how far the search came in its time, and Next goes on; "": to its end
@@ -57,8 +57,8 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	view := jobsView{Filter: query, FindKeys: jobfilter.FindKeys}
-	for _, name := range jobfilter.StateNames() {
+	view := jobsView{Filter: query, FindKeys: find.FindKeys}
+	for _, name := range find.StateNames() {
 		view.States = append(view.States, choice{name, slices.Contains(query["state"], name)})
 	}
 	if view.Seen, err = p.Tail(r.Context()); err != nil { // what happens from here on has moved on
@@ -72,7 +72,7 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	count := render.Count(int64(len(found)), "job")
+	count := words.Count(int64(len(found)), "job")
 	switch {
 	case len(found) == 0 && ended != nil:
 		view.Count = "No job matches so far."
@@ -86,7 +86,7 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 		view.Count = count + "."
 	}
 	if ended != nil {
-		view.Ended = "Searched " + render.Newest(ended.Looked, ended.Jobs) + "."
+		view.Ended = "Searched " + words.Newest(ended.Looked, ended.Jobs) + "."
 	}
 	absent, err := p.AbsentJobs(r.Context(), query)
 	if err != nil {
@@ -104,9 +104,9 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		if len(found) > 0 {
-			view.Jobs = layout.Jobs(asked.At != nil)
+			view.Jobs = print.Jobs(asked.At != nil)
 			for _, j := range found {
-				layout.AddJob(view.Jobs, j.Then, j.Exit, asked.At != nil, p.clock(m).At)
+				print.AddJob(view.Jobs, j.Then, j.Exit, asked.At != nil, p.clock(m).At)
 			}
 		}
 		figures, _, err := p.Figures.Read(r.Context(), tx, p.Now())
@@ -141,7 +141,7 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 
 // selectOf is the filter of query; nil where that is the queue alone, or nothing.
 func selectOf(query url.Values) (filter []param) {
-	if !jobfilter.Narrow(query) {
+	if !find.Narrow(query) {
 		return nil
 	}
 	for _, name := range api.SortedNames(query) {
@@ -161,5 +161,5 @@ func absentText(a projection.Absent) string {
 		return ""
 	}
 	return fmt.Sprintf("%s %s left the ledger for its archive and %s not in this list.",
-		render.Count(a.Jobs, "job"), render.Plural(a.Jobs, "has", "have"), render.Plural(a.Jobs, "is", "are"))
+		words.Count(a.Jobs, "job"), words.Plural(a.Jobs, "has", "have"), words.Plural(a.Jobs, "is", "are"))
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/jobfilter"
+	"jobledger/cmd/jobledger/internal/find"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/ledger/event"
 )
@@ -21,7 +21,7 @@ type kindChoice struct {
 
 // kindsOf reads the values of the parameter kind.
 func kindsOf(words []string) (c kindChoice, err error) {
-	kinds, err := jobfilter.EventKinds(words)
+	kinds, err := find.EventKinds(words)
 	if err != nil {
 		return c, err
 	}
@@ -55,7 +55,7 @@ func (p *Pages) sayKinds(w http.ResponseWriter, r *http.Request, query url.Value
 	if mode != "only" && mode != "but" || len(query[kindsParam]) > 1 {
 		return door.Refusal(http.StatusBadRequest, "usage", kindsParam+" is only or but")
 	}
-	if _, err := jobfilter.EventKinds(ticked); err != nil {
+	if _, err := find.EventKinds(ticked); err != nil {
 		return err
 	}
 	query.Del(kindsParam)

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/print"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -28,7 +28,7 @@ type lanesView struct {
 	Source   string // of the script
 	Map      string // of the whole ledger; "": there is none
 	Did      *didView
-	Attempts *render.Table
+	Attempts *words.Table
 	More     bool // there are more than the table has
 	Incident string
 	CSV      string // the window as files
@@ -70,7 +70,7 @@ func (p *Pages) lanesPage(w http.ResponseWriter, r *http.Request) error {
 	export.Set("format", "otlp")
 	shown.Spans = "/api/v1/export?" + export.Encode()
 	shown.Did = newDid(shown.Lanes.Did, shown.clock)
-	shown.Attempts = layout.Attempts()
+	shown.Attempts = print.Attempts()
 	all := shown.Lanes.All
 	unusual := slices.DeleteFunc(slices.Clone(all), func(a attempt) bool {
 		return a.Outcome == event.KindSucceeded
@@ -79,7 +79,7 @@ func (p *Pages) lanesPage(w http.ResponseWriter, r *http.Request) error {
 		shown.More, all = true, unusual[:min(len(unusual), maxTable)]
 	}
 	for _, a := range all {
-		layout.AddAttempt(shown.Attempts, a, span.To.At.In(p.Now().Location()))
+		print.AddAttempt(shown.Attempts, a, span.To.At.In(p.Now().Location()))
 	}
 	words := []string{"attempts", "--from=" + shown.From, "--to=" + shown.To}
 	for _, name := range []string{"queue", "worker"} {
@@ -104,7 +104,7 @@ func findingsOf(ctx context.Context, tx *ledger.Tx, s query.Lanes, lanes *query.
 	zone *time.Location) (views []findingView, err error) {
 	found, err := query.Findings{Lanes: s, Chart: lanes}.Read(ctx, tx)
 	for _, f := range found {
-		views = append(views, findingView{f.Kind, layout.FindingText(f, zone), f.Pos})
+		views = append(views, findingView{f.Kind, print.FindingText(f, zone), f.Pos})
 	}
 	return views, err
 }

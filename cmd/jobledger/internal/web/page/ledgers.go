@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"net/http"
 
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/projection/status"
 )
@@ -30,7 +30,7 @@ type ledgersView struct {
 type ledgerView struct {
 	Ledger
 	Pos      int64
-	Queues   *render.Table
+	Queues   *words.Table
 	Workers  string
 	Concerns []concernView
 	Err      string // why it cannot be read
@@ -51,7 +51,7 @@ func (p *Pages) ledgersPage(w http.ResponseWriter, r *http.Request) error {
 			v.Err = l.API.Door.ProblemOf(err).Detail
 		}
 		v.Pos = figures.Pos
-		v.Queues, _ = layout.Status(figures.Queues, now)
+		v.Queues, _ = print.Status(figures.Queues, now)
 		counts := make(map[status.WorkerState]int)
 		for _, one := range figures.Workers {
 			counts[one.State]++

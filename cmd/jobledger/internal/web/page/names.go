@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/jobfilter"
+	"jobledger/cmd/jobledger/internal/find"
 	"jobledger/cmd/jobledger/internal/web/view"
 )
 
@@ -35,11 +35,11 @@ func namesOf(f view.Figures) (n names) {
 	}
 	n.Queues, n.Errors = distinct(n.Queues), distinct(n.Errors)
 	n.add("queue", n.Queues)
-	n.add("state", jobfilter.StateNames())
+	n.add("state", find.StateNames())
 	n.add("worker", distinct(workers))
 	n.add("error", n.Errors)
-	n.add("kind", jobfilter.KindNames())
-	for _, key := range jobfilter.FindKeys {
+	n.add("kind", find.KindNames())
+	for _, key := range find.FindKeys {
 		if !slices.Contains([]string{"queue", "state", "worker", "error", "kind"}, key) {
 			n.Terms = append(n.Terms, key+":")
 		}

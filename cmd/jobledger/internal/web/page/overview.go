@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"net/http"
 
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection/status"
@@ -18,8 +18,8 @@ import (
 type overviewView struct {
 	frame
 	Course   []courseView
-	Queues   *render.Table
-	Counts   *render.Table // of the past: how many jobs there were then and are now
+	Queues   *words.Table
+	Counts   *words.Table  // of the past: how many jobs there were then and are now
 	Needs    []concernView // warnings and problems
 	Notes    []concernView // what is good to know
 	Codes    []codeView
@@ -28,7 +28,7 @@ type overviewView struct {
 	LastHour string
 	Last     string // the last event
 	Crew     string // how many workers are in which state
-	Workers  *render.Table
+	Workers  *words.Table
 }
 
 // concernView is a sentence about a queue or about workers.
@@ -64,7 +64,7 @@ func (p *Pages) overview(w http.ResponseWriter, r *http.Request) error {
 		}
 		if figures, now, err = p.Figures.Read(r.Context(), tx, now); err == nil {
 			now = now.In(p.Now().Location()) // the figures may have been read for another reader
-			shown.Pos, shown.AsOf = figures.Pos, render.Time(now)
+			shown.Pos, shown.AsOf = figures.Pos, words.Time(now)
 		}
 		return err
 	})
@@ -76,12 +76,12 @@ func (p *Pages) overview(w http.ResponseWriter, r *http.Request) error {
 	shown.SQL = shown.countsSQL("")
 	shown.Command = "jobledger status"
 	if shown.At != "" {
-		shown.Counts = layout.CountsNow(figures.Queues)
+		shown.Counts = print.CountsNow(figures.Queues)
 		shown.Command += " --as-of " + quoted(shown.At)
 	}
-	shown.Workers = layout.Workers(figures.Workers, now)
+	shown.Workers = print.Workers(figures.Workers, now)
 	var total status.Queue
-	shown.Queues, total = layout.Status(figures.Queues, now)
+	shown.Queues, total = print.Status(figures.Queues, now)
 	shown.LastHour = state.Activity(total.LastHour)
 	for _, q := range figures.Queues {
 		for _, c := range state.Concerns(q, now) {
@@ -91,7 +91,7 @@ func (p *Pages) overview(w http.ResponseWriter, r *http.Request) error {
 	shown.addSilent(figures.Workers, now)
 	shown.addCourse(figures, total, now)
 	if last := figures.Last; last != (event.Event{}) {
-		shown.Last = fmt.Sprintf("%s, %s", last.Kind(), render.AgeOrOn(last.At, now))
+		shown.Last = fmt.Sprintf("%s, %s", last.Kind(), words.AgeOrOn(last.At, now))
 	}
 	return p.render(w, "overview", shown)
 }

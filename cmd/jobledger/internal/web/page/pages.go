@@ -16,11 +16,11 @@ import (
 	"sync"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/jobfilter"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/find"
 	"jobledger/cmd/jobledger/internal/web/act"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/words"
 )
 
 // Pages answers people. It is safe for concurrent use.
@@ -191,9 +191,9 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 		t := template.New("frame.html").Funcs(template.FuncMap{
 			"asset": func(name string) string { return addresses[name] },
 			"path":  url.PathEscape,
-			"kinds": jobfilter.KindNames,
+			"kinds": find.KindNames,
 			"count": func(n int, one, many string) string {
-				return fmt.Sprintf("%d %s", n, render.Plural(int64(n), one, many))
+				return fmt.Sprintf("%d %s", n, words.Plural(int64(n), one, many))
 			},
 			"named":  named,
 			"linked": linked,
@@ -206,12 +206,12 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 
 // namedTable is a table with a name for those who cannot see it.
 type namedTable struct {
-	*render.Table
+	*words.Table
 	Name string
 	At   string // the moment of the page, for its links
 }
 
-func named(name string, table *render.Table, at ...string) namedTable {
+func named(name string, table *words.Table, at ...string) namedTable {
 	return namedTable{table, name, strings.Join(at, "")}
 }
 

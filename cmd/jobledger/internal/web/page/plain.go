@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"unicode/utf8"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 )
 
 // plain escapes, in page, a whole document, what could turn the direction of writing or hide: \u202e, as on a
@@ -25,9 +25,9 @@ func plain(page []byte) []byte {
 		if r >= utf8.RuneSelf {
 			r, n = utf8.DecodeRune(page[i:])
 		}
-		if r != '\n' && r != '\t' && render.Harmful(r) {
+		if r != '\n' && r != '\t' && words.Harmful(r) {
 			out.Write(page[done:i])
-			out.WriteString(render.Escape(string(r)))
+			out.WriteString(words.Escape(string(r)))
 			done = i + n
 		}
 		i += n

@@ -7,11 +7,11 @@ import (
 	"net/url"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/cmd/jobledger/internal/web/chart"
 	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -25,15 +25,15 @@ type queueView struct {
 	spanView
 	Name     string
 	Operates bool
-	Status   *render.Table
+	Status   *words.Table
 	Paused   *projection.Queue // nil: it is not
 	Since    string
 	Concerns []concernView
 	Charts   []*chart.Chart
 	Happened []queueMarkView
-	Codes    *render.Table
-	Waits    *render.Table
-	Workers  *render.Table
+	Codes    *words.Table
+	Waits    *words.Table
+	Workers  *words.Table
 	Lanes    string
 	Head     event.JobID // the job that is ready for longest; "": none is
 	Why      []string
@@ -94,9 +94,9 @@ func (p *Pages) readQueue(r *http.Request, tx *ledger.Tx, s query.Lanes, shown *
 			continue
 		}
 		known = true
-		shown.Status, _ = layout.Status([]status.Queue{q}, now)
+		shown.Status, _ = print.Status([]status.Queue{q}, now)
 		if q.Paused {
-			shown.Paused, shown.Since = &q.Queue, render.AgeOrOn(q.Since, now)
+			shown.Paused, shown.Since = &q.Queue, words.AgeOrOn(q.Since, now)
 		}
 		for _, c := range state.Concerns(q, now) {
 			shown.Concerns = append(shown.Concerns, concernView{Level: levelNames[c.Level], Text: c.Text})
@@ -113,7 +113,7 @@ func (p *Pages) readQueue(r *http.Request, tx *ledger.Tx, s query.Lanes, shown *
 			}
 		}
 	}
-	shown.Workers = layout.Workers(here, now)
+	shown.Workers = print.Workers(here, now)
 	if err := shown.addHead(ctx, tx, p, m); err != nil {
 		return known, err
 	}
@@ -135,10 +135,10 @@ func (p *Pages) readQueue(r *http.Request, tx *ledger.Tx, s query.Lanes, shown *
 	if err != nil {
 		return known, err
 	}
-	if named, ok := layout.ReportNamed("waits"); ok && len(waits) > 0 {
+	if named, ok := print.ReportNamed("waits"); ok && len(waits) > 0 {
 		var rows [][]any
 		for _, w := range waits {
-			rows = append(rows, layout.WaitRow(w))
+			rows = append(rows, print.WaitRow(w))
 		}
 		shown.Waits = named.Table(rows, zone)
 	}
@@ -155,7 +155,7 @@ func depthChart(n *query.Course, zone *time.Location) *chart.Chart {
 
 // attemptsChart is how many attempts ended in each step.
 func attemptsChart(n *query.Course, zone *time.Location) *chart.Chart {
-	return chart.New("Attempts every "+render.Duration(stepOf(n)), n.From, stepOf(n), zone, "",
+	return chart.New("Attempts every "+words.Duration(stepOf(n)), n.From, stepOf(n), zone, "",
 		seriesOf("succeeded", chart.Floats(n.Succeeded), chart.Area),
 		seriesOf("failed", chart.Floats(n.Failed), chart.Down),
 		seriesOf("lost", chart.Floats(n.Lost), chart.Down))
@@ -200,9 +200,9 @@ const maxMarks = 30
 func markText(m query.QueueMark) string {
 	switch m.Kind {
 	case "deploy":
-		return fmt.Sprintf("%s: version %s after %s", m.Worker, render.OrNone(m.After), render.OrNone(m.Before))
+		return fmt.Sprintf("%s: version %s after %s", m.Worker, words.OrNone(m.After), words.OrNone(m.Before))
 	case "paused":
-		return "paused by " + m.By + ": " + render.ReasonOrNone(m.Reason)
+		return "paused by " + m.By + ": " + words.ReasonOrNone(m.Reason)
 	case "resumed":
 		return "resumed by " + m.By
 	}
@@ -210,18 +210,18 @@ func markText(m query.QueueMark) string {
 }
 
 // codesTable is what failed, by code, perhaps with the last detail; nil: nothing did.
-func codesTable(codes []*query.FailureGroup, details bool, zone *time.Location) *render.Table {
+func codesTable(codes []*query.FailureGroup, details bool, zone *time.Location) *words.Table {
 	if len(codes) == 0 {
 		return nil
 	}
-	t := &render.Table{Columns: []render.Column{{Title: "CODE"}, {Title: "ATTEMPTS", Right: true},
+	t := &words.Table{Columns: []words.Column{{Title: "CODE"}, {Title: "ATTEMPTS", Right: true},
 		{Title: "JOBS", Right: true}, {Title: "FIRST"}, {Title: "LAST"}}}
 	if details {
-		t.Columns = append(t.Columns, render.Column{Title: "DETAIL"})
+		t.Columns = append(t.Columns, words.Column{Title: "DETAIL"})
 	}
 	for _, c := range codes {
 		cells := []string{c.Code, fmt.Sprint(c.Attempts), fmt.Sprint(len(c.Jobs)),
-			c.First.In(zone).Format("15:04:05"), c.Last.In(zone).Format("15:04:05"), render.Shorten(c.Example)}
+			c.First.In(zone).Format("15:04:05"), c.Last.In(zone).Format("15:04:05"), words.Shorten(c.Example)}
 		t.Add(cells[:len(t.Columns)]...)
 	}
 	return t

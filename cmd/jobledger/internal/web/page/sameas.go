@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/jobfilter"
+	"jobledger/cmd/jobledger/internal/find"
 	"jobledger/cmd/jobledger/internal/web/act"
 )
 
@@ -50,14 +50,14 @@ var termNames = []string{"queue", "state", "key"}
 
 // filterWords are the flags of a filter of the page of jobs; ok is false where no flags say the same.
 func filterWords(filter []param) (words []string, ok bool) {
-	find := ""
+	finder := ""
 	for _, one := range filter {
 		if one.Name == "find" {
-			find = one.Value
+			finder = one.Value
 		}
 	}
-	terms, err := jobfilter.Terms(find)
-	if find != "" && err != nil {
+	terms, err := find.Terms(finder)
+	if finder != "" && err != nil {
 		return nil, false
 	}
 	for _, one := range filter {
@@ -65,19 +65,19 @@ func filterWords(filter []param) (words []string, ok bool) {
 		case one.Name == "find":
 		case !slices.Contains(termNames, one.Name):
 			words = append(words, "--"+one.Name+"="+one.Value)
-		case strings.Contains(one.Value, `"`), slices.ContainsFunc(terms, func(t jobfilter.Term) bool {
+		case strings.Contains(one.Value, `"`), slices.ContainsFunc(terms, func(t find.Term) bool {
 			return t.Key == one.Name && !t.Not // another value would be one more that may be
 		}):
 			return nil, false
 		default:
-			find += ` ` + one.Name + `:"` + one.Value + `"`
+			finder += ` ` + one.Name + `:"` + one.Value + `"`
 			if strings.Trim(one.Value, plainLetters) == "" {
-				find = strings.TrimSuffix(find, `"`+one.Value+`"`) + one.Value
+				finder = strings.TrimSuffix(finder, `"`+one.Value+`"`) + one.Value
 			}
 		}
 	}
-	if find != "" {
-		words = append(words, "--find="+strings.TrimSpace(find))
+	if finder != "" {
+		words = append(words, "--find="+strings.TrimSpace(finder))
 	}
 	return words, true
 }

@@ -5,8 +5,8 @@ import (
 	"net/url"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/projection/attempts"
 	"jobledger/projection/query"
@@ -82,5 +82,5 @@ func windowText(s query.Lanes, zone *time.Location) string {
 	if from.Format(time.DateOnly) != to.Format(time.DateOnly) {
 		end = to.Format("2006-01-02 15:04:05 MST")
 	}
-	return from.Format("2006-01-02 15:04:05") + " to " + end + ", " + render.Briefly(to.Sub(from))
+	return from.Format("2006-01-02 15:04:05") + " to " + end + ", " + words.Briefly(to.Sub(from))
 }

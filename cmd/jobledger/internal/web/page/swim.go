@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger/event"
 	"jobledger/projection/query"
 )
@@ -139,10 +139,10 @@ func (r *swimRow) say() {
 		r.notable = r.notable || name == "lost" || name == "failed"
 	}
 	if r.refused > 0 {
-		parts = append(parts, render.Count(int64(r.refused), "write")+" too late")
+		parts = append(parts, words.Count(int64(r.refused), "write")+" too late")
 	}
 	r.claims, r.notable = all, r.notable || r.refused > 0
-	r.Text = render.Count(int64(all), "claim") + ": " + strings.Join(parts, ", ")
+	r.Text = words.Count(int64(all), "claim") + ": " + strings.Join(parts, ", ")
 }
 
 // trim leaves out the rows above the bound: first those in which nothing went wrong, with few claims.
@@ -167,5 +167,5 @@ func (v *swimView) trim() {
 	for _, i := range kept {
 		rows = append(rows, v.Rows[i])
 	}
-	v.Rows, v.Omitted = rows, render.Count(int64(more), "worker")
+	v.Rows, v.Omitted = rows, words.Count(int64(more), "worker")
 }

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 )
 
 // shownTime is a time with its date and offset, in the text of HTML, where + is an entity.
@@ -23,7 +23,7 @@ func retimed(text string, zone *time.Location) string {
 		if err != nil {
 			return found
 		}
-		return render.Time(at.In(zone))
+		return words.Time(at.In(zone))
 	})
 }
 

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/layout"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/chart"
 	"jobledger/cmd/jobledger/internal/web/sqltext"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -28,7 +28,7 @@ type workersView struct {
 	frame
 	Workers []workerView
 	Silent  int
-	Gaps    *render.Table // between heartbeats, in the last hour; nil: no heartbeat came
+	Gaps    *words.Table // between heartbeats, in the last hour; nil: no heartbeat came
 }
 
 // workerView is a worker process.
@@ -148,9 +148,9 @@ func atFlag(at string) []string {
 }
 
 func (p *Pages) workerView(w status.Worker, now time.Time) workerView {
-	v := workerView{Worker: w, Process: render.Process(w.Worker) + layout.GoneText(w),
+	v := workerView{Worker: w, Process: words.Process(w.Worker) + print.GoneText(w),
 		Queues: strings.Join(w.Queues, ", "), Capabilities: strings.Join(w.Capabilities, ", "),
-		Held: len(w.Jobs), Seen: render.AgeOrOn(w.SeenAt, now),
+		Held: len(w.Jobs), Seen: words.AgeOrOn(w.SeenAt, now),
 		Page: "/workers/" + url.PathEscape(w.Name)}
 	var until time.Time // when the first of its leases ends
 	for _, j := range w.Jobs {
@@ -162,20 +162,20 @@ func (p *Pages) workerView(w status.Worker, now time.Time) workerView {
 		}
 	}
 	for _, c := range w.Lost {
-		v.Live = append(v.Live, fmt.Sprintf("%s %s", c.Job, layout.MayRun(c, now)))
+		v.Live = append(v.Live, fmt.Sprintf("%s %s", c.Job, print.MayRun(c, now)))
 	}
-	if more := len(v.Live) - layout.JobsShown; more > 0 {
-		v.Live = append(v.Live[:layout.JobsShown], fmt.Sprintf("… %d more", more))
+	if more := len(v.Live) - print.JobsShown; more > 0 {
+		v.Live = append(v.Live[:print.JobsShown], fmt.Sprintf("… %d more", more))
 	}
 	switch {
 	case until.IsZero():
 	case until.After(now):
-		v.Until = "ends in " + render.Roughly(until.Sub(now))
+		v.Until = "ends in " + words.Roughly(until.Sub(now))
 	default:
-		v.Until = "over for " + render.Roughly(now.Sub(until))
+		v.Until = "over for " + words.Roughly(now.Sub(until))
 	}
 	if !w.StartedAt.IsZero() {
-		v.Started = render.AgeOrOn(w.StartedAt, now)
+		v.Started = words.AgeOrOn(w.StartedAt, now)
 	}
 	return v
 }
@@ -187,11 +187,11 @@ type oneWorkerView struct {
 	Source      string
 	Lanes       *query.LaneChart
 	Findings    []findingView
-	Held        *render.Table // of each process that fell silent: what it held
-	Attempts    *render.Table
-	Processes   *render.Table
+	Held        *words.Table // of each process that fell silent: what it held
+	Attempts    *words.Table
+	Processes   *words.Table
 	Gaps        *chart.Histogram // between heartbeats; nil: none came within the window
-	GapTable    *render.Table
+	GapTable    *words.Table
 	Longest     attempts.Gaps // of all processes
 	LongestText string
 }
@@ -244,10 +244,10 @@ func (p *Pages) workerPage(w http.ResponseWriter, r *http.Request) error {
 	shown.set(p, query, span)
 	shown.Source = "/api/v1/lanes?" + shown.withMoment(url.Values{"from": {shown.From}, "to": {shown.To},
 		"worker": {name}}).Encode()
-	shown.Attempts = layout.Attempts()
+	shown.Attempts = print.Attempts()
 	all := shown.Lanes.All
 	for _, a := range slices.Backward(all[max(0, len(all)-maxTable):]) {
-		layout.AddAttempt(shown.Attempts, a, span.To.At.In(p.Now().Location()))
+		print.AddAttempt(shown.Attempts, a, span.To.At.In(p.Now().Location()))
 	}
 	for i := range shown.Nav {
 		shown.Nav[i].Current = shown.Nav[i].Name == "Workers"
@@ -283,13 +283,13 @@ func (v *oneWorkerView) addProcesses(ctx context.Context, tx *ledger.Tx, s query
 			lost[a.Worker.Boot]++
 		}
 	}
-	v.Processes = &render.Table{Columns: []render.Column{{Title: "PROCESS"}, {Title: "STATE", State: true},
+	v.Processes = &words.Table{Columns: []words.Column{{Title: "PROCESS"}, {Title: "STATE", State: true},
 		{Title: "STARTED"},
 		{Title: "LAST SIGN OF LIFE"}, {Title: "CLAIMS", Right: true}, {Title: "LOST", Right: true},
 		{Title: "HOLDS", Right: true}}}
 	for _, w := range all[:min(len(all), maxProcesses)] {
-		v.Processes.Add(render.Process(w.Worker), string(w.State), render.Time(w.StartedAt.In(zone)),
-			render.Time(w.SeenAt.In(zone)), fmt.Sprint(claims[w.Boot]), fmt.Sprint(lost[w.Boot]),
+		v.Processes.Add(words.Process(w.Worker), string(w.State), words.Time(w.StartedAt.In(zone)),
+			words.Time(w.SeenAt.In(zone)), fmt.Sprint(claims[w.Boot]), fmt.Sprint(lost[w.Boot]),
 			fmt.Sprint(len(w.Jobs)))
 	}
 	beats, err := attempts.HeartbeatGapsOf(ctx, tx, s.From, s.To, v.Name, v.Lanes.All)
@@ -298,7 +298,7 @@ func (v *oneWorkerView) addProcesses(ctx context.Context, tx *ledger.Tx, s query
 	}
 	if v.GapTable = gapTable(beats, false); v.GapTable != nil {
 		v.Gaps = gapHistogram(v.Name, v.Longest, false)
-		v.LongestText = render.Briefly(v.Longest.Longest)
+		v.LongestText = words.Briefly(v.Longest.Longest)
 	}
 	return err
 }
@@ -306,7 +306,7 @@ func (v *oneWorkerView) addProcesses(ctx context.Context, tx *ledger.Tx, s query
 // addHeld adds what a process held when it fell silent.
 func (v *oneWorkerView) addHeld(l status.LostWorker, jobs []projection.Job, zone *time.Location) {
 	if v.Held == nil {
-		v.Held = &render.Table{Columns: []render.Column{{Title: "PROCESS"}, {Title: "LAST SIGN OF LIFE"},
+		v.Held = &words.Table{Columns: []words.Column{{Title: "PROCESS"}, {Title: "LAST SIGN OF LIFE"},
 			{Title: "HELD THEN"}}}
 	}
 	var ids []string
@@ -317,5 +317,5 @@ func (v *oneWorkerView) addHeld(l status.LostWorker, jobs []projection.Job, zone
 	if len(jobs) > 20 {
 		held += fmt.Sprintf(" and %d more", len(jobs)-20)
 	}
-	v.Held.Add(render.Process(l.Worker.Worker), render.Time(l.SeenAt.In(zone)), cmp.Or(held, "nothing"))
+	v.Held.Add(words.Process(l.Worker.Worker), words.Time(l.SeenAt.In(zone)), cmp.Or(held, "nothing"))
 }

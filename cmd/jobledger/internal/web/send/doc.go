@@ -3,4 +3,7 @@
 //	d.Add(send.New(api).Routes()...)
 //
 // Files in reading order: download.go (how), export.go, logs.go, lines.go.
+//
+// Held by TestExportsOverHTTP, TestServeLogs and TestListsAsLinesAreWhole of the program, and by
+// TestDownloadsAreCutOff of the server.
 package send

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/export"
-	"jobledger/cmd/jobledger/internal/jobfilter"
+	"jobledger/cmd/jobledger/internal/find"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/ledger"
@@ -43,7 +43,7 @@ func (a *Sender) export(w http.ResponseWriter, r *http.Request) error {
 	if err := door.Acceptable(r, strings.TrimSuffix(kind, "; charset=utf-8")); err != nil {
 		return err
 	}
-	asked, err := jobfilter.Window(params, a.Now())
+	asked, err := find.Window(params, a.Now())
 	if err != nil {
 		return err
 	}

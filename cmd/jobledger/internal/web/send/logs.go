@@ -10,8 +10,8 @@ import (
 	"strconv"
 
 	"jobledger/cmd/jobledger/internal/fault"
-	"jobledger/cmd/jobledger/internal/jobref"
-	"jobledger/cmd/jobledger/internal/logfile"
+	"jobledger/cmd/jobledger/internal/find"
+	"jobledger/cmd/jobledger/internal/logs"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/commands/worker/attemptlog"
@@ -67,7 +67,7 @@ func (a *Sender) logs(w http.ResponseWriter, r *http.Request) error {
 }
 
 // output finds the file of the attempt that r names.
-func (a *Sender) output(r *http.Request) (o logfile.Output, err error) {
+func (a *Sender) output(r *http.Request) (o logs.Output, err error) {
 	id, stream := r.PathValue("job"), r.PathValue("stream")
 	o.Attempt, err = strconv.Atoi(r.PathValue("attempt"))
 	wrong := ""
@@ -86,7 +86,7 @@ func (a *Sender) output(r *http.Request) (o logfile.Output, err error) {
 		return o, err
 	}
 	if err := a.Store.Read(r.Context(), func(tx *ledger.Tx) (err error) {
-		o.Job, err = jobref.Ref{ID: id}.Find(r.Context(), tx)
+		o.Job, err = find.Ref{ID: id}.Find(r.Context(), tx)
 		return err
 	}); err != nil {
 		return o, err
@@ -94,7 +94,7 @@ func (a *Sender) output(r *http.Request) (o logfile.Output, err error) {
 	if o.Attempt > o.Job.Attempt {
 		return o, fault.Exitf(fault.ExitNothing, "job %s is at attempt %d", o.Job.ID, o.Job.Attempt)
 	}
-	folder, err := logfile.Folder(a.Store.LedgerPath())
+	folder, err := logs.Folder(a.Store.LedgerPath())
 	if err != nil {
 		return o, err
 	}
@@ -104,7 +104,7 @@ func (a *Sender) output(r *http.Request) (o logfile.Output, err error) {
 }
 
 // follow sends what is written until the attempt ends. An attempt that ended without a file wrote nothing.
-func (d *download) follow(ctx context.Context, o logfile.Output, after int) error {
+func (d *download) follow(ctx context.Context, o logs.Output, after int) error {
 	if err := d.Flush(); err != nil { // the client knows that it is being answered
 		return err
 	}

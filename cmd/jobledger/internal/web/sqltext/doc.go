@@ -2,4 +2,6 @@
 // same. It runs none of them.
 //
 //	shown.SQL = sqltext.Counts("mail") // SELECT queue, state, count(*) FROM current WHERE queue = 'mail' …
+//
+// Held by TestPagesHaveSQLThatRuns, TestFindJobs and TestEventsLeaveOutKinds of the program.
 package sqltext

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/jobfilter"
+	"jobledger/cmd/jobledger/internal/find"
 	"jobledger/ledger/event"
 )
 
@@ -90,7 +90,7 @@ func Jobs(query url.Values, limit int, postgres bool) string {
 
 // searched are the terms of a search as conditions on the view; ok is false where that does not say it.
 func searched(text string, postgres bool) (conditions []string, ok bool) {
-	terms, err := jobfilter.Terms(text)
+	terms, err := find.Terms(text)
 	if err != nil {
 		return nil, false
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"jobledger/cmd/jobledger/internal/evidence"
+	"jobledger/cmd/jobledger/internal/prove"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -14,7 +14,7 @@ import (
 // it.
 type Books struct {
 	Last      event.Event // its Pos is 0 where there is none
-	State     evidence.State
+	State     prove.State
 	Unclear   error // why the State could not be read whole: the ledger is damaged; nil: it was
 	Restores  Happened
 	Rebuilds  Happened
@@ -72,7 +72,7 @@ func ReadBooks(ctx context.Context, tx *ledger.Tx) (b Books, err error) {
 	if b.Removed, err = projection.Removed(ctx, tx); err != nil {
 		return b, err
 	}
-	b.State, err = evidence.StateOf(ctx, tx)
+	b.State, err = prove.StateOf(ctx, tx)
 	if errors.Is(err, ledger.ErrDamaged) {
 		b.Unclear, err = err, nil
 	}

@@ -9,4 +9,7 @@
 // at one moment), minutes.go, pace.go (how fast queues go), acts.go (what operators did), totals.go (what
 // happened since the first event), exemplars.go, moments.go (where to look), verifier.go, whole.go (what has
 // left the ledger).
+//
+// Held by TestFedEventByEventEqualsTheFold, TestFollowerKeepsTheNewestEvents,
+// TestViewAfterFailoverThatLostEvents and TestVerifierDaily.
 package view

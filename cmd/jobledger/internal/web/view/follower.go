@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/render"
-	"jobledger/cmd/jobledger/internal/seen"
+	"jobledger/cmd/jobledger/internal/await"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 )
@@ -31,11 +31,11 @@ type Follower struct {
 	Clock func() time.Time // for Lag; set before the first stream
 
 	mu      sync.Mutex
-	events  []Sent   // the newest, without a gap, the oldest first
-	bytes   int      // of their lines
-	pos     int64    // of the last event that was read
-	end     seen.End // of what was read
-	resets  int      // how often the ledger lacked what was read
+	events  []Sent        // the newest, without a gap, the oldest first
+	bytes   int           // of their lines
+	pos     int64         // of the last event that was read
+	end     await.SeenEnd // of what was read
+	resets  int           // how often the ledger lacked what was read
 	more    chan struct{}
 	joined  chan struct{} // has room for one
 	streams int
@@ -50,7 +50,7 @@ type Sent struct {
 
 // newSent makes e ready to be Sent.
 func newSent(e event.Event) (Sent, error) {
-	line, err := render.JSONLine(e)
+	line, err := words.JSONLine(e)
 	return Sent{e, line}, err
 }
 
@@ -67,7 +67,7 @@ func NewFollower() *Follower {
 }
 
 // Join adds a stream, which has seen end; ok is false where there are too many.
-func (f *Follower) Join(end seen.End) (ok bool) {
+func (f *Follower) Join(end await.SeenEnd) (ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.streams >= MaxStreams {
@@ -160,7 +160,7 @@ func (f *Follower) read(ctx context.Context, store *ledger.Store) (n int, err er
 	end := f.end
 	f.mu.Unlock()
 	var page []Sent
-	var next seen.End
+	var next await.SeenEnd
 	var holds bool
 	err = store.Read(ctx, func(tx *ledger.Tx) (err error) {
 		page, holds, next, err = readAfter(ctx, tx, end)
@@ -193,15 +193,15 @@ func (f *Follower) read(ctx context.Context, store *ledger.Store) (n int, err er
 
 // readAfter reads the events after end, at most PageEvents, and the event of end with them: where it is
 // another one now, or the ledger ends before it, holds is false, and next is the end of the ledger.
-func readAfter(ctx context.Context, tx *ledger.Tx, end seen.End) (page []Sent, holds bool, next seen.End,
-	err error) {
+func readAfter(ctx context.Context, tx *ledger.Tx, end await.SeenEnd) (page []Sent, holds bool,
+	next await.SeenEnd, err error) {
 	page, err = eventsIn(ctx, tx, ledger.Filter{After: max(end.Pos-1, 0), Limit: PageEvents + 1})
 	if err != nil {
 		return nil, false, end, err
 	}
 	holds = end.Pos == 0
 	if len(page) > 0 && page[0].Pos == end.Pos {
-		holds = end.Last == nil || seen.IsSame(page[0].Event, *end.Last)
+		holds = end.Last == nil || await.IsSame(page[0].Event, *end.Last)
 		page = page[1:]
 	} else if !holds { // it was archived and removed, or the ledger is shorter
 		tail, err := tx.Tail(ctx)
@@ -213,7 +213,7 @@ func readAfter(ctx context.Context, tx *ledger.Tx, end seen.End) (page []Sent, h
 	if !holds {
 		tail, err := tx.Tail(ctx)
 		if err == nil {
-			next = seen.End{Pos: tail}
+			next = await.SeenEnd{Pos: tail}
 			err = next.Move(ctx, tx, tail)
 		}
 		return nil, false, next, err
@@ -221,7 +221,7 @@ func readAfter(ctx context.Context, tx *ledger.Tx, end seen.End) (page []Sent, h
 	page = page[:min(len(page), PageEvents)]
 	if next = end; len(page) > 0 {
 		last := &page[len(page)-1]
-		next = seen.End{Pos: last.Pos, Last: &last.Event}
+		next = await.SeenEnd{Pos: last.Pos, Last: &last.Event}
 	}
 	return page, true, next, nil
 }

@@ -3,14 +3,14 @@ package view
 import (
 	"testing"
 
-	"jobledger/cmd/jobledger/internal/seen"
+	"jobledger/cmd/jobledger/internal/await"
 	_ "jobledger/ledger/ledgertest" // for -soak, which every package's tests must know
 )
 
 // What the follower keeps has a limit, and what it does not keep comes from the ledger.
 func TestFollowerKeepsTheNewestEvents(t *testing.T) {
 	f := NewFollower()
-	if !f.Join(seen.End{}) {
+	if !f.Join(await.SeenEnd{}) {
 		t.Fatal("the first stream is refused")
 	}
 	const total = KeptEvents + 700

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/seen"
+	"jobledger/cmd/jobledger/internal/await"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -64,8 +64,8 @@ type minute struct {
 type Minutes struct {
 	mu     sync.Mutex
 	moves  follow.Transitions
-	end    seen.End  // of what was read
-	from   time.Time // what happened since then counts
+	end    await.SeenEnd // of what was read
+	from   time.Time     // what happened since then counts
 	queues map[string][]minute
 	count  int // of all queues
 }
@@ -87,7 +87,7 @@ func (m *Minutes) refresh(ctx context.Context, tx *ledger.Tx, tail int64, now ti
 				return err
 			}
 		}
-		m.end = seen.End{}
+		m.end = await.SeenEnd{}
 		m.moves, m.from = follow.Transitions{Pos: from.Pos}, from.At
 		m.queues, m.count = make(map[string][]minute), 0
 	}

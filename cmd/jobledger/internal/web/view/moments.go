@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/seen"
+	"jobledger/cmd/jobledger/internal/await"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 )
@@ -46,8 +46,8 @@ type mark struct {
 // safe for concurrent use; the zero value is ready.
 type Moments struct {
 	mu       sync.Mutex
-	pos      int64    // everything up to it was read
-	end      seen.End // at pos
+	pos      int64         // everything up to it was read
+	end      await.SeenEnd // at pos
 	marks    []mark
 	dropped  [len(ranks)]int   // marks that are no longer kept, by rank
 	versions map[string]string // of the last process, by worker
@@ -78,7 +78,7 @@ func (m *Moments) refresh(ctx context.Context, tx *ledger.Tx, tail int64) error 
 		return err
 	}
 	if tail < m.pos || !holds { // another ledger took its place
-		m.pos, m.marks, m.versions, m.dropped, m.end = 0, nil, nil, [len(ranks)]int{}, seen.End{}
+		m.pos, m.marks, m.versions, m.dropped, m.end = 0, nil, nil, [len(ranks)]int{}, await.SeenEnd{}
 	}
 	if tail == m.pos {
 		return nil

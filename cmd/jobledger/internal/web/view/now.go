@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/seen"
+	"jobledger/cmd/jobledger/internal/await"
 	"jobledger/ledger"
 )
 
@@ -38,7 +38,7 @@ func (n *Now) Read(ctx context.Context, tx *ledger.Tx, now time.Time) (f Figures
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	holds, err := seen.End{Pos: n.last.Pos, Last: &n.last.Last}.Holds(ctx, tx, tail)
+	holds, err := await.SeenEnd{Pos: n.last.Pos, Last: &n.last.Last}.Holds(ctx, tx, tail)
 	if err != nil {
 		return f, now, err
 	}

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/seen"
+	"jobledger/cmd/jobledger/internal/await"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection/follow"
@@ -72,7 +72,7 @@ type QueueTotals struct {
 type Totals struct {
 	mu      sync.Mutex
 	pos     int64
-	end     seen.End // of what was read
+	end     await.SeenEnd // of what was read
 	queues  map[string]*QueueTotals
 	of      follow.QueuesOf
 	claims  follow.Claims
@@ -102,7 +102,7 @@ func (t *Totals) refresh(ctx context.Context, tx *ledger.Tx, tail int64,
 		return t.pos, false, err
 	}
 	if t.queues == nil || tail < t.pos || !holds { // at the beginning, or another ledger took its place
-		t.end = seen.End{}
+		t.end = await.SeenEnd{}
 		t.pos, t.queues, t.claims = 0, make(map[string]*QueueTotals), follow.Claims{}
 		t.signs, t.ready = make(map[int64]time.Time), make(map[int64]follow.Ready)
 		t.of, t.offered = follow.QueuesOf{}, make(map[int64][]event.Refused)

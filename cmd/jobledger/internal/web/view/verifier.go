@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/seen"
+	"jobledger/cmd/jobledger/internal/await"
 	"jobledger/commands/cron"
 	"jobledger/ledger"
 	"jobledger/projection/audit"
@@ -27,7 +27,7 @@ type Verifier struct {
 
 	mu   sync.Mutex
 	last Verification
-	end  seen.End      // of what was verified
+	end  await.SeenEnd // of what was verified
 	ask  chan struct{} // has room for one
 }
 
@@ -139,7 +139,7 @@ func (v *Verifier) schedule() time.Time {
 
 // begin returns after which event a check of everything, or of what is new since last, begins. again is true
 // where it does not go on from last: also where the ledger is another one than the one whose end that saw.
-func begin(ctx context.Context, store *ledger.Store, last Verification, end seen.End, whole bool) (since,
+func begin(ctx context.Context, store *ledger.Store, last Verification, end await.SeenEnd, whole bool) (since,
 	tail int64, again bool, err error) {
 	err = store.Read(ctx, func(tx *ledger.Tx) error {
 		if tail, err = tx.Tail(ctx); err != nil {
@@ -175,7 +175,7 @@ func (v *Verifier) check(ctx context.Context, store *ledger.Store, what extent) 
 		got, err = verify(ctx, store, since, nil)
 	}
 	if err == nil {
-		end = seen.End{}
+		end = await.SeenEnd{}
 		err = store.Read(ctx, func(tx *ledger.Tx) error { return end.Move(ctx, tx, got.Until) })
 	}
 	v.mu.Lock()

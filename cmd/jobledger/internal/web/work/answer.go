@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/fault"
-	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/commands/remote/wire"
 	"jobledger/ledger"
@@ -21,7 +21,7 @@ import (
 
 // claimJSON is a claim as its owner gets it.
 type claimJSON struct {
-	render.FullJobJSON
+	words.FullJobJSON
 	EndBy *string `json:"end_by"` // when the maximum runtime in force ends it
 	Salt  *string `json:"salt"`   // base64; the digests of what its command writes begin with it
 }
@@ -50,16 +50,16 @@ func shapeOf(w http.ResponseWriter, r *http.Request) shape {
 
 // claim is a claim as its owner gets it.
 func (s shape) claim(j projection.Job) any {
-	endBy, salt := render.TimeOrNull(j.EndBy), (*string)(nil)
+	endBy, salt := words.TimeOrNull(j.EndBy), (*string)(nil)
 	if len(j.Salt) > 0 {
 		text := base64.StdEncoding.EncodeToString(j.Salt)
 		salt = &text
 	}
 	if s == whole {
-		return claimJSON{FullJobJSON: render.ToFullJSON(j, true), EndBy: endBy, Salt: salt}
+		return claimJSON{FullJobJSON: words.ToFullJSON(j, true), EndBy: endBy, Salt: salt}
 	}
-	a := wire.JobAnswer{Job: render.ToJSON(j), EndBy: endBy, Salt: salt}
-	a.LeaseToken = render.TextOrNull(j.Token)
+	a := wire.JobAnswer{Job: words.ToJSON(j), EndBy: endBy, Salt: salt}
+	a.LeaseToken = words.TextOrNull(j.Token)
 	a.Payload, a.PayloadBase64 = wire.Text(j.Payload)
 	return a.Minimal()
 }
@@ -77,7 +77,7 @@ func (s shape) claims(jobs []projection.Job) []either[claimJSON] {
 
 // enqueuedJSON is a job as its producer gets it.
 type enqueuedJSON struct {
-	render.JobJSON
+	words.JobJSON
 	Existing bool `json:"existing"`           // it was there before
 	Replaced bool `json:"replaced,omitempty"` // its payload is now the one that was asked for
 	Left     bool `json:"left,omitempty"`     // it has begun, and keeps its own payload
@@ -86,10 +86,10 @@ type enqueuedJSON struct {
 // enqueued is a job as its producer gets it.
 func (s shape) enqueued(e commands.Enqueued) any {
 	if s == minimal {
-		return wire.JobAnswer{Job: render.ToJSON(e.Job), Existing: e.Existing, Replaced: e.Replaced,
+		return wire.JobAnswer{Job: words.ToJSON(e.Job), Existing: e.Existing, Replaced: e.Replaced,
 			Left: e.Left}.Minimal()
 	}
-	return enqueuedJSON{render.ToJSON(e.Job), e.Existing, e.Replaced, e.Left}
+	return enqueuedJSON{words.ToJSON(e.Job), e.Existing, e.Replaced, e.Left}
 }
 
 // commandAnswer is what became of one outcome or heartbeat.
@@ -102,16 +102,16 @@ type commandAnswer struct {
 
 // ownedJSON is a job as the owner of its claim gets it after a command.
 type ownedJSON struct {
-	render.JobJSON
+	words.JobJSON
 	EndBy *string `json:"end_by"` // when the maximum runtime in force ends it
 }
 
 // owned is a job as the owner of its claim gets it after a command.
 func (s shape) owned(j projection.Job) any {
 	if s == minimal {
-		return wire.JobAnswer{Job: render.ToJSON(j), EndBy: render.TimeOrNull(j.EndBy)}.Minimal()
+		return wire.JobAnswer{Job: words.ToJSON(j), EndBy: words.TimeOrNull(j.EndBy)}.Minimal()
 	}
-	return ownedJSON{render.ToJSON(j), render.TimeOrNull(j.EndBy)}
+	return ownedJSON{words.ToJSON(j), words.TimeOrNull(j.EndBy)}
 }
 
 // items is a list.

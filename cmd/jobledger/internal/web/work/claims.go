@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/render"
 	"jobledger/cmd/jobledger/internal/web/access"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/commands/remote/wire"
 	"jobledger/ledger/event"
@@ -361,7 +361,7 @@ func (m *Room) release(c Caller, jobs []projection.Job) {
 	ctx, cancel := context.WithTimeout(context.Background(), resendWithin)
 	defer cancel()
 	if _, err := m.Service.ApplyBatch(ctx, c.Actor, release); err != nil {
-		m.Report("give back %s: %v", render.Count(int64(len(jobs)), "claim"), err) // their leases end
+		m.Report("give back %s: %v", words.Count(int64(len(jobs)), "claim"), err) // their leases end
 	}
 }
 
@@ -414,7 +414,7 @@ func (m *Room) ready(w http.ResponseWriter, r *http.Request, c Caller) error {
 			return err
 		}
 		if answer.Ready || done || wait == 0 {
-			answer.Next = render.TimeOrNull(next)
+			answer.Next = words.TimeOrNull(next)
 			return m.send(w, r, http.StatusOK, answer)
 		}
 		select {

@@ -10,4 +10,7 @@
 // Files in reading order: room.go (routes and limits), body.go (reading requests), enqueue.go, claims.go (a
 // turn of a worker), turn.go (requests that are sent again), hub.go (waiting), owner.go (outcomes,
 // heartbeats, what a process holds), process.go (workers that come and go), answer.go (JSON).
+//
+// Held by TestRequestsOfProducersAndWorkersAreChecked, TestClaimWaitsUntilAJobIsReady,
+// TestTokenSeesNothingOfOtherQueues and TestWorkersOverHTTPDoAllJobs of the server.
 package work

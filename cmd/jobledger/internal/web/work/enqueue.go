@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/fault"
-	"jobledger/cmd/jobledger/internal/joblines"
+	"jobledger/cmd/jobledger/internal/files/joblines"
 	"jobledger/cmd/jobledger/internal/web/access"
 	"jobledger/commands"
 	"jobledger/commands/remote/wire"

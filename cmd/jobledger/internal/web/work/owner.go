@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/fault"
-	"jobledger/cmd/jobledger/internal/render"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/commands/remote/wire"
 	"jobledger/ledger"
@@ -192,7 +192,7 @@ func (m *Room) heartbeats(w http.ResponseWriter, r *http.Request, c Caller) erro
 			first = until
 		}
 	}
-	answer.LeaseUntil = render.TimeOrNull(first)
+	answer.LeaseUntil = words.TimeOrNull(first)
 	for _, j := range beat.Unknown {
 		if c.Queue(j.Queue) {
 			answer.Unknown = append(answer.Unknown, claimName{j.ID, j.Token})

@@ -1,8 +1,0 @@
-// Package evidence compares a ledger with checkpoints of it, gives checkpoints to places outside, and makes
-// and reads proofs. It returns values and prints nothing.
-//
-//	compared, err := evidence.Compare(ctx, tx, checkpoint)
-//	if err == nil && !compared.Same() { … compared says where they part }
-//
-// Files in reading order: compare.go, handout.go, state.go, append.go, prove.go, judge.go.
-package evidence

@@ -1,4 +1,0 @@
-package evidence
-
-// Withdraw is withdraw, for tests.
-var Withdraw = withdraw

@@ -1,0 +1,42 @@
+package find
+
+import (
+	"fmt"
+
+	"jobledger/projection"
+)
+
+// Forms is a hint at how a job may be named.
+const Forms = "a job is its id, the beginning of it, its end as in …Q7ZK, --key KEY -q QUEUE, " +
+	"or -q QUEUE --last"
+
+// Ref names a job. Exactly one of ID, Key and Last is set.
+type Ref struct {
+	ID    string // as it was typed
+	Key   string // in Queue; "" as Queue: in any, if it is in one only
+	Last  bool   // the newest of Queue
+	Queue string
+
+	until int64 // with Last: only jobs up to this number; 0: no limit
+}
+
+// String returns r as an error shows it.
+func (r Ref) String() string {
+	switch {
+	case r.Last && r.until > 0:
+		return fmt.Sprintf("queue %s had none yet at pos %d", r.Queue, r.until)
+	case r.Last:
+		return "queue " + r.Queue + " has none"
+	case r.Key != "" && r.Queue != "":
+		return fmt.Sprintf("none in queue %s has the key %q", r.Queue, r.Key)
+	case r.Key != "":
+		return fmt.Sprintf("none has the key %q", r.Key)
+	}
+	return r.ID
+}
+
+// AsOf is r where the newest job of a queue is the newest at m.
+func (r Ref) AsOf(m projection.Moment) Ref {
+	r.until = m.Pos
+	return r
+}

@@ -1,0 +1,4 @@
+package prove
+
+// Withdraw is withdraw, for tests.
+var Withdraw = withdraw

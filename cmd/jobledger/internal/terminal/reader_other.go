@@ -1,6 +1,0 @@
-//go:build !unix
-
-package terminal
-
-// ReaderGone returns false: here only a write can detect that.
-func ReaderGone() bool { return false }

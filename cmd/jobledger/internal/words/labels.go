@@ -1,0 +1,68 @@
+package words
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"jobledger/ledger/event"
+)
+
+// Process is which one of the processes of a name w is; the boot, which decides it, is in --json.
+func Process(w event.Worker) string {
+	text := fmt.Sprintf("pid %d on %s", w.PID, OrNone(w.Host))
+	if w.Version != "" {
+		text += ", version " + w.Version
+	}
+	return text
+}
+
+func OrNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+func Percent(progress float64) string { return fmt.Sprintf("%.0f%% done", 100*progress) }
+
+// Count is a number with its noun: "1 byte", "2 bytes".
+func Count(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Newest is how many of so many jobs a search has looked at: "the newest 20 of 100 jobs".
+func Newest(looked, jobs int64) string {
+	return fmt.Sprintf("the newest %d of %s", looked, Count(jobs, "job"))
+}
+
+func SortedNames(tags map[string]string) []string {
+	names := make([]string, 0, len(tags))
+	for name := range tags {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// KindLabel is the word of e's kind for a listing. A write that was refused is in capitals, to be seen
+// without color.
+func KindLabel(e event.Event) (label string, s Style) {
+	word := e.Kind().String()
+	s = StateStyles[word]
+	if e.Kind() == event.KindRefused {
+		return strings.ToUpper(word), s
+	}
+	return word, s
+}
+
+// StateLabel is the state that e led to, for a listing.
+func StateLabel(e event.Event) (label string, s Style) {
+	if e.To == 0 {
+		return Pad("", 11, false), Plain
+	}
+	return Pad("→ "+e.To.String(), 11, false), StateStyles[e.To.String()]
+}
