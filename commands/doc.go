@@ -47,8 +47,9 @@
 // # Files in reading order
 //
 //	service.go, errors.go  a Service, and what its callers branch on
-//	command.go             the commands and their checks; field_limits.go and internal/check have the limits
-//	decide.go              the rules; heartbeat.go; stale.go those for a token that is not live; backoff.go
+//	command.go             the commands and their checks; checks.go, with internal/check,
+//	                       which has the limits of fields
+//	decide.go              the rules; heartbeat.go; stale.go those for a token that is not live; jitter.go
 //	past_claim.go          what the events say about a token that is not live
 //	internal/journal       the write path
 //	apply.go, calls.go     one command on one job; the calls by their names

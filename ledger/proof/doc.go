@@ -11,7 +11,7 @@
 // https://c2sp.org/tlog-checkpoint, signed as https://c2sp.org/signed-note says. A [Proof] holds events,
 // where they are in the tree, and a checkpoint; it is checked without the ledger.
 //
-// Files in reading order: tree.go, checkpoint.go, split.go, proof.go, statement.go.
+// Files in reading order: merkle.go, checkpoint.go, split.go, proof.go, statement.go.
 //
 // Held by TestTreeRootIsThatOfRFC6962, TestProofHoldsAndNoChangedByteDoes,
 // TestCheckpointIsReadAsItWasSigned and TestStatementFindsWhatWasTakenOut. This package is not part of the

@@ -6,8 +6,8 @@
 // command that changes a job does. The texts of the leaves come from a [Source], because the ledger need not
 // hold all events: [Events] are those that it holds.
 //
-// Files in reading order: tree.go, roots.go, source.go, extend.go, seal.go; store.go has the tables of blocks
-// and of seals.
+// Files in reading order: tree.go, roots_of_sizes.go, source.go, extend.go, seal.go; store.go has the
+// tables of blocks and of seals.
 //
 // Held by TestTreeRootIsThatOfTheEvents, TestTreeProvesNoEditedEvent and
 // TestExtendByTwoAtOnceWritesTheSame. This package is not part of the Go API, and may change in any

@@ -3,7 +3,7 @@
 //
 //	f := fault.Of(err)
 //
-// Files: fault.go has [Of] and the errors of other packages, nearest.go finds what was meant.
+// Files: fault.go has [Of] and the errors of other packages, did_you_mean.go finds what was meant.
 //
 // Held by TestExitCodesOfErrors of package cli, and by TestProblemsSayWhere, TestProblemsSpeakOfParameters
 // and TestScripts/jsonerror of the program.

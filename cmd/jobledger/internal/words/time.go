@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"jobledger/ledger/event"
 )
 
 // Duration is d to the point, as parseDuration reads it: 90s is "1m30s", 24 hours are "1d".
@@ -30,7 +32,7 @@ func Duration(d time.Duration) string {
 
 // JSONTime is how every JSON output gives a time: RFC 3339, UTC, microseconds.
 func JSONTime(t time.Time) string {
-	return t.UTC().Format("2006-01-02T15:04:05.000000Z")
+	return event.FormatTime(t)
 }
 
 // Time is how tables give a time: with its offset, so that it can be pasted back into a flag.

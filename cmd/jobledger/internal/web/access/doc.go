@@ -8,7 +8,7 @@
 // The file has one JSON object a line and is only appended to: a token that was made, that was revoked, that
 // was used on another day than before. It has the SHA-256 of a token, never the token.
 //
-// Files in reading order: grant.go (scopes and queues), file.go (the file), keys.go (finding a token's
+// Files in reading order: grant.go (scopes and queues), token_file.go (the file), keys.go (finding a token's
 // grant), rate.go (how fast).
 //
 // Held by TestTokensAreFoundUntilRevokedOrExpired, TestTokensSurviveTornLine and TestLimitsCountAndForget

@@ -1,0 +1,234 @@
+package schema_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// goAPI are the packages that other programs build on; commands/workerotel is a module of its own. The others
+// say that they are not among them.
+var goAPI = []string{
+	"ledger", "ledger/event", "projection", "projection/query", "projection/audit", "commands",
+	"commands/worker", "commands/schedule", "commands/outbox", "commands/archive", "commands/remote",
+	"commands/jobledgertest",
+}
+
+// notAPI is in the package comment of every other package that another program could import.
+const notAPI = "This package is not part of the Go API, and may change in any release."
+
+// TestGoAPI: the exported names of the packages of the API, with their types, are those of testdata/api. A
+// changed line is a change that other programs notice; -update takes it over.
+func TestGoAPI(t *testing.T) {
+	module := modulePath(t)
+	for name, lines := range exportedNames(t, module) {
+		file := filepath.Join("..", "testdata", "api", strings.ReplaceAll(name, "/", "_")+".txt")
+		if *update {
+			if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+		for _, l := range before {
+			if !slices.Contains(lines, l) {
+				t.Errorf("%s: gone: %s", name, l)
+			}
+		}
+		for _, l := range lines {
+			if !slices.Contains(before, l) {
+				t.Errorf("%s: new: %s", name, l)
+			}
+		}
+	}
+}
+
+// exportedNames returns the lines of each package of the API, as the compiler has its types.
+func exportedNames(t *testing.T, module string) map[string][]string {
+	t.Helper()
+	args := []string{"list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}"}
+	for _, name := range goAPI {
+		args = append(args, module+"/"+name)
+	}
+	out, err := exec.Command("go", args...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	exports := make(map[string]string)
+	for s := bufio.NewScanner(bytes.NewReader(out)); s.Scan(); {
+		name, file, _ := strings.Cut(s.Text(), " ")
+		exports[name] = file
+	}
+	imports := importer.ForCompiler(token.NewFileSet(), "gc", func(name string) (io.ReadCloser, error) {
+		return os.Open(exports[name])
+	})
+	all := make(map[string][]string)
+	for _, name := range goAPI {
+		p, err := imports.Import(module + "/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[name] = namesOf(p)
+	}
+	return all
+}
+
+// namesOf returns a line for each exported constant, variable, function, type, field and method.
+func namesOf(p *types.Package) []string {
+	short := func(of *types.Package) string {
+		if of == p {
+			return ""
+		}
+		return of.Name()
+	}
+	lines := make(map[string]bool)
+	for _, name := range p.Scope().Names() {
+		o := p.Scope().Lookup(name)
+		if !o.Exported() {
+			continue
+		}
+		named, isType := o.(*types.TypeName)
+		if !isType {
+			lines[types.ObjectString(o, short)] = true
+			continue
+		}
+		kind := "type " + name
+		if named.IsAlias() {
+			lines[kind+" = "+types.TypeString(types.Unalias(named.Type()), short)] = true
+			continue
+		}
+		switch under := named.Type().Underlying().(type) {
+		case *types.Struct:
+			lines[kind+" struct"] = true
+			for f := range under.Fields() {
+				if f.Exported() {
+					lines[fmt.Sprintf("field %s.%s %s", name, f.Name(), types.TypeString(f.Type(), short))] = true
+				}
+			}
+		case *types.Interface:
+			lines[kind+" interface"] = true
+			for m := range under.Methods() {
+				if m.Exported() {
+					lines[fmt.Sprintf("method %s.%s%s", name, m.Name(),
+						strings.TrimPrefix(types.TypeString(m.Signature(), short), "func"))] = true
+				}
+			}
+		default:
+			lines[kind+" "+types.TypeString(under, short)] = true
+		}
+		set := types.NewMethodSet(types.NewPointer(named.Type()))
+		for s := range set.Methods() {
+			if m := s.Obj(); m.Exported() && len(s.Index()) == 1 && !types.IsInterface(named.Type()) {
+				lines[fmt.Sprintf("method %s.%s%s", name, m.Name(),
+					strings.TrimPrefix(types.TypeString(m.Type(), short), "func"))] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(lines))
+}
+
+// TestPackagesSayWhatTheyAre: the comment of each package names the tests that hold it, which exist, and says
+// whether other programs may build on it.
+func TestPackagesSayWhatTheyAre(t *testing.T) {
+	tests := testNames(t)
+	for dir, comment := range packageComments(t) {
+		internal := strings.Contains("/"+dir+"/", "/internal/") || strings.HasPrefix(dir, "cmd/")
+		ofAPI := slices.Contains(goAPI, dir) || dir == "commands/workerotel"
+		switch says := strings.Contains(comment, notAPI); {
+		case says && (internal || ofAPI):
+			t.Errorf("%s says for no reason that it is not part of the API", dir)
+		case !says && !internal && !ofAPI:
+			t.Errorf("%s does not say: %s", dir, notAPI)
+		}
+		_, held, found := strings.Cut(comment, "Held by ")
+		if !found && !strings.HasSuffix(dir, "test") && !strings.HasSuffix(dir, "faultvfs") {
+			t.Errorf("%s does not say by which tests it is held", dir)
+		}
+		for _, name := range testName.FindAllString(held, -1) {
+			if !tests[name] {
+				t.Errorf("%s is held by %s, which does not exist", dir, name)
+			}
+		}
+	}
+}
+
+var (
+	testName = regexp.MustCompile(`\b(Test|Fuzz|Example)[A-Z]\w*(/\w+)?`)
+	testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)[A-Z]\w*)\(`)
+)
+
+// testNames are those of all tests, and of the scripts as TestScripts/NAME.
+func testNames(t *testing.T) map[string]bool {
+	t.Helper()
+	names := make(map[string]bool)
+	scripts, err := filepath.Glob("../testdata/script/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range scripts {
+		names["TestScripts/"+strings.TrimSuffix(filepath.Base(s), ".txtar")] = true
+	}
+	eachGoFile(t, func(file string) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range testFunc.FindAllSubmatch(text, -1) {
+			names[string(m[1])] = true
+		}
+	})
+	return names
+}
+
+// packageComments are those of all packages, by their folders below the top, in one line each.
+func packageComments(t *testing.T) map[string]string {
+	t.Helper()
+	all := make(map[string]string)
+	eachGoFile(t, func(file string) {
+		dir := filepath.ToSlash(strings.TrimPrefix(filepath.Dir(file), ".."+string(filepath.Separator)))
+		if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(dir, "testdata") {
+			return
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil,
+			parser.PackageClauseOnly|parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[dir] += strings.Join(strings.Fields(parsed.Doc.Text()), " ")
+	})
+	return all
+}
+
+func eachGoFile(t *testing.T, look func(file string)) {
+	t.Helper()
+	err := filepath.WalkDir("..", func(file string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && (entry.Name() == "node_modules" || entry.Name() == ".git") {
+			return filepath.SkipDir
+		}
+		if err == nil && strings.HasSuffix(file, ".go") {
+			look(file)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
