@@ -47,5 +47,5 @@ ALTER TABLE keyframes ENABLE ALWAYS TRIGGER keyframes_no_removal, ENABLE ALWAYS 
 CREATE FUNCTION give_up(why text) RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'jobledger: %', why
-        USING ERRCODE = 'JL002', HINT = 'It is no fault: another transaction came first, and this one is done again.';
+        USING ERRCODE = 'JL002', HINT = 'This is not a fault: another transaction came first, and this one is done again.';
 END $$;
