@@ -139,7 +139,7 @@ func TestSearchSaysHowFar(t *testing.T) {
 	serving := serveWithin(t, s.Store, noon, time.Nanosecond)
 	fetch := getter(t, serving)
 	_, _, text := fetch("/api/v1/jobs?find=needle")
-	if want := `"next":"/api/v1/jobs?find=needle\u0026to=pos%3A137",` + "\n" +
+	if want := `"next":"/api/v1/jobs?find=needle\u0026to=pos%3A137",` +
 		`"searched":{"jobs":64,"of":201,"to":"pos:137"}}`; !strings.Contains(text, want) {
 		t.Errorf("the answer is %s, want %s", text, want)
 	}

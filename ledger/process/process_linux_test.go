@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/oklog/ulid/v2"
+
+	_ "jobledger/ledger/ledgertest" // for -soak, which every package's tests must know
 )
 
 // A process is known to have ended where its boot id was made on this machine, and not otherwise; another one
