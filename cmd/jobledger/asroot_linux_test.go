@@ -287,7 +287,7 @@ func TestRootCommandIsNeverTwice(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if name != "max runtime" && name != "a cancel, and kill -9 of the worker" {
+			if name != "a cancel, and kill -9 of the worker" {
 				ledgertest.Slow(t)
 			}
 			t.Parallel()

@@ -203,6 +203,9 @@ func TestLimitCountsCancelledCommand(t *testing.T) {
 	for name, words := range map[string][]string{"of the queue": {"--running", "1"},
 		"of the group": {"--per-group", "1"}} {
 		t.Run(name, func(t *testing.T) {
+			if name != "of the queue" {
+				ledgertest.Slow(t)
+			}
 			t.Parallel()
 			r := newUnended(t)
 			r.run(append([]string{"limit", "-q", "mail"}, words...)...)
