@@ -9,10 +9,10 @@ import (
 	"go/token"
 	"go/types"
 	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -186,13 +186,9 @@ func testNames(t *testing.T) map[string]bool {
 	for _, s := range scripts {
 		names["TestScripts/"+strings.TrimSuffix(filepath.Base(s), ".txtar")] = true
 	}
-	eachGoFile(t, func(file string) {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range testFunc.FindAllSubmatch(text, -1) {
-			names[string(m[1])] = true
+	eachFile(t, []string{".go"}, func(_, text string) {
+		for _, m := range testFunc.FindAllStringSubmatch(text, -1) {
+			names[m[1]] = true
 		}
 	})
 	return names
@@ -202,33 +198,17 @@ func testNames(t *testing.T) map[string]bool {
 func packageComments(t *testing.T) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
-	eachGoFile(t, func(file string) {
-		dir := filepath.ToSlash(strings.TrimPrefix(filepath.Dir(file), ".."+string(filepath.Separator)))
-		if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(dir, "testdata") {
+	eachFile(t, []string{".go"}, func(file, text string) {
+		if strings.HasSuffix(file, "_test.go") {
 			return
 		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil,
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, text,
 			parser.PackageClauseOnly|parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
 		}
+		dir := path.Dir(file)
 		all[dir] += strings.Join(strings.Fields(parsed.Doc.Text()), " ")
 	})
 	return all
-}
-
-func eachGoFile(t *testing.T, look func(file string)) {
-	t.Helper()
-	err := filepath.WalkDir("..", func(file string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.IsDir() && (entry.Name() == "node_modules" || entry.Name() == ".git") {
-			return filepath.SkipDir
-		}
-		if err == nil && strings.HasSuffix(file, ".go") {
-			look(file)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -144,6 +144,22 @@ var howLong = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`checked in [0-9.]+[a-zµ]+`)
 })
 
+// importWhereAsked imports a history into the ledger that commands without an address use from now on, in an
+// empty folder and on the engine of the tests.
+func importWhereAsked(t *testing.T, history string) {
+	t.Helper()
+	t.Setenv("TZ", "UTC")
+	for _, name := range []string{"JOBLEDGER_DB", "JOBLEDGER_JSON", "JOBLEDGER_ACTOR"} {
+		t.Setenv(name, "")
+		os.Unsetenv(name)
+	}
+	if ledgertest.OnPostgres(t) {
+		t.Setenv("JOBLEDGER_DB", ledgertest.Postgres(t))
+	}
+	t.Chdir(t.TempDir())
+	asked(t, "import", history)
+}
+
 // Each line of the cookbook is run. The golden files hold the expected output. The checks, which use only the
 // lines of the exported history, verify that it is true.
 func TestCookbookAnswers(t *testing.T) {
@@ -168,16 +184,7 @@ func TestCookbookAnswers(t *testing.T) {
 		}
 	}
 	n := readNight(t, history)
-	t.Setenv("TZ", "UTC")
-	for _, name := range []string{"JOBLEDGER_DB", "JOBLEDGER_JSON", "JOBLEDGER_ACTOR"} {
-		t.Setenv(name, "")
-		os.Unsetenv(name)
-	}
-	if ledgertest.OnPostgres(t) {
-		t.Setenv("JOBLEDGER_DB", ledgertest.Postgres(t))
-	}
-	t.Chdir(t.TempDir())
-	asked(t, "import", history)
+	importWhereAsked(t, history)
 	shell := sqliteShell()
 	for i, r := range recipes {
 		t.Run(fmt.Sprintf("%02d", i+1), func(t *testing.T) {

@@ -2,14 +2,12 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/ledger/ledgertest"
 )
 
 // oneCommand is the command for each question that the cookbook answers with SQL, and what has to be in its
@@ -74,16 +72,7 @@ func TestEachQuestionHasOneCommand(t *testing.T) {
 	history, err := filepath.Abs("../../testdata/history/bad-night.jsonl")
 	check(t, err)
 	recipes, n := cookbook(t), readNight(t, history)
-	t.Setenv("TZ", "UTC")
-	for _, name := range []string{"JOBLEDGER_DB", "JOBLEDGER_JSON", "JOBLEDGER_ACTOR"} {
-		t.Setenv(name, "")
-		os.Unsetenv(name)
-	}
-	if ledgertest.OnPostgres(t) {
-		t.Setenv("JOBLEDGER_DB", ledgertest.Postgres(t))
-	}
-	t.Chdir(t.TempDir())
-	asked(t, "import", history)
+	importWhereAsked(t, history)
 	needed := 0
 	for _, r := range recipes {
 		if r.words[0] == "jobledger" {

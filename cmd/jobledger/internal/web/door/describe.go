@@ -71,10 +71,8 @@ var Params = map[string]Param{
 	"Idempotency-Key": {About: "The key of the job, if the body has none."},
 	"traceparent":     {About: "The trace of the job, kept as its tag traceparent."},
 	"Prefer": {About: "With return=minimal (RFC 7240), jobs in the answer are without what is null, 0, " +
-		"false or " +
-		"empty, without job, which has the id again, and a claim is without the results of earlier runs. The " +
-		"answer " +
-		"says so in Preference-Applied."},
+		"false or empty, without job, which has the id again, and a claim is without the results of earlier " +
+		"runs. The answer says so in Preference-Applied."},
 
 	"listQueues.paused":   {About: "Only queues that are paused.", Schema: aBoolean},
 	"listWorkers.all":     {About: "Also workers that have stopped.", Schema: aBoolean},
