@@ -110,7 +110,7 @@ func apply(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c
 	case ReportStop:
 		after, err = applyStop(ctx, tx, actor, fresh, c)
 	case Retry:
-		lost, _, lostErr := projection.LastLostClaim(ctx, tx, fresh, tx.Now())
+		lost, _, lostErr := projection.LastLostClaim(ctx, tx, fresh, projection.Now(tx.Now()))
 		if lostErr != nil {
 			return fresh, lostErr
 		}

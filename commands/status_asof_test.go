@@ -1,6 +1,7 @@
 package commands_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -15,6 +16,7 @@ import (
 	"jobledger/projection"
 	"jobledger/projection/audit"
 	"jobledger/projection/keyframe"
+	limits "jobledger/projection/limit"
 	"jobledger/projection/status"
 )
 
@@ -98,7 +100,7 @@ func wantFolds(t *testing.T, q *commandstest.Scenario, how string) {
 			if len(queues) > 0 {
 				t.Errorf("%s, as of %d: there are no %v", how, e.Pos, queues)
 			}
-			waiting, _, err := status.GroupsAsOf(ctx, tx, "mail", m)
+			waiting, _, err := status.Groups(ctx, tx, "mail", m)
 			if err != nil {
 				return err
 			}
@@ -114,7 +116,7 @@ func wantFolds(t *testing.T, q *commandstest.Scenario, how string) {
 			if got != want {
 				t.Errorf("%s, as of %d: groups%s, want%s", how, e.Pos, got, want)
 			}
-			limited, err := status.LimitsAsOf(ctx, tx, m)
+			limited, err := status.Limits(ctx, tx, m)
 			if err != nil {
 				return err
 			}
@@ -123,7 +125,7 @@ func wantFolds(t *testing.T, q *commandstest.Scenario, how string) {
 				if j.State != event.Queued {
 					continue
 				}
-				why, err := status.ExplainAsOf(ctx, tx, j.N, m)
+				why, err := status.Explain(ctx, tx, j, m)
 				if err != nil {
 					return err
 				}
@@ -241,7 +243,11 @@ func TestStatusNowEqualsTail(t *testing.T) {
 				if both := asText(t, both, crew); both != alone {
 					t.Errorf("%s: both and alone differ: %s", when, firstDifference(both, alone))
 				}
-				texts = append(texts, alone)
+				others, err := askAboutLimits(ctx, tx, at)
+				if err != nil {
+					return err
+				}
+				texts = append(texts, alone+asText(t, others))
 			}
 			if texts[0] != texts[1] {
 				t.Errorf("%s: now and as of the tail differ: %s", when, firstDifference(texts[0], texts[1]))
@@ -253,6 +259,8 @@ func TestStatusNowEqualsTail(t *testing.T) {
 	old.Version = "v0"
 	check(q.WorkerStarted(ctx, old, []string{"bill"}, nil))
 	check(q.WorkerStarted(ctx, crew, []string{"mail"}, []string{"gpu"}))
+	_, err := q.Limit(ctx, "cli:test", "mail", limits.Spec{Running: 4, PerGroup: 1}, "r")
+	check(err)
 	for round := range 6 {
 		a := q.enqueue(commands.Enqueue{Group: "x", MaxAttempts: 2})
 		b := q.enqueue(commands.Enqueue{After: after(a)})
@@ -277,7 +285,7 @@ func TestStatusNowEqualsTail(t *testing.T) {
 			q.command(a, commands.Retry{})
 		}
 		same("after round " + fmt.Sprint(round))
-		_, err := q.Pause(ctx, "cli:test", "bill", "r")
+		_, err = q.Pause(ctx, "cli:test", "bill", "r")
 		check(err)
 		if round == 3 {
 			_, err := keyframe.Extend(ctx, q.Store, 4)
@@ -290,6 +298,33 @@ func TestStatusNowEqualsTail(t *testing.T) {
 		check(err)
 	}
 	same("at the end")
+}
+
+// askAboutLimits returns the limits, the groups of the queue mail, and why each job is in its state; without
+// what is known of now only.
+func askAboutLimits(ctx context.Context, tx *ledger.Tx, at projection.Moment) (found []any, err error) {
+	limited, err := status.Limits(ctx, tx, at)
+	if err != nil {
+		return nil, err
+	}
+	groups, of, err := status.Groups(ctx, tx, "mail", at)
+	for i := range groups {
+		groups[i].Eligible = 0
+	}
+	found = append(found, limited, groups, of)
+	if err != nil {
+		return nil, err
+	}
+	jobs, err := projection.List(ctx, tx, projection.Filter{})
+	for _, j := range jobs {
+		if err == nil {
+			var why status.Why
+			why, err = status.Explain(ctx, tx, j, at)
+			why.Groups = 0
+			found = append(found, why)
+		}
+	}
+	return found, err
 }
 
 func asText(t *testing.T, values ...any) string {

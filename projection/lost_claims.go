@@ -74,14 +74,9 @@ func LostClaims(ctx context.Context, tx *ledger.Tx, m Moment) ([]LostClaim, erro
 	return append(old, found...), err
 }
 
-// LastLostClaim returns the last claim of job j, if it is lost and its command may still run at now.
-func LastLostClaim(ctx context.Context, tx *ledger.Tx, j Job, now time.Time) (
-	claim LostClaim, ok bool, err error) {
-	return LastLostClaimAsOf(ctx, tx, j, Moment{Pos: math.MaxInt64, At: now})
-}
-
-// LastLostClaimAsOf is LastLostClaim of j as it was at m.
-func LastLostClaimAsOf(ctx context.Context, tx *ledger.Tx, j Job, m Moment) (
+// LastLostClaim returns the last claim of job j, which is as it was at m, if it was lost and its command
+// might still run then.
+func LastLostClaim(ctx context.Context, tx *ledger.Tx, j Job, m Moment) (
 	claim LostClaim, ok bool, err error) {
 	const end = int64(math.MaxInt64)
 	found, err := scanLostClaims(ctx, tx, m.At, lostClaimOfJob, m.Pos, 0, end, m.Pos, event.Micros(m.At), m.Pos,

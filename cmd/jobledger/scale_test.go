@@ -344,7 +344,7 @@ func BenchmarkLarge(b *testing.B) {
 		if err != nil {
 			return 0, err
 		}
-		w, err := status.Explain(ctx, tx, jobs[0], g.end)
+		w, err := status.Explain(ctx, tx, jobs[0], projection.Now(g.end))
 		return int(w.Ahead), err
 	})
 	ask("diff", func(ctx context.Context, tx *ledger.Tx) (int, error) {

@@ -28,7 +28,7 @@ func Open(ctx context.Context, tx *ledger.Tx, j projection.Job, now time.Time) (
 	if j.N == 0 || j.State != event.CancelledState && j.State != event.FailedState {
 		return until, nil
 	}
-	lost, _, err := projection.LastLostClaim(ctx, tx, j, now)
+	lost, _, err := projection.LastLostClaim(ctx, tx, j, projection.Now(now))
 	return lost.Until, err
 }
 

@@ -9,7 +9,7 @@
 //	silent.go                  which of them fell silent: [LostWorkers]
 //	service.go                 which workers may take which jobs: [Service]
 //	stranded.go, overdue.go    what may need attention: [StrandedJobs], [OverdueLeases]
-//	why.go                     why one job is in its state: [Explain], [ExplainAsOf]
+//	why.go                     why one job is in its state: [Explain]
 //	copy.go                    whether the ledger is a copy as of a moment: [CopyOf]
 //	presence_asof.go           what such a copy must know of its workers: [PresenceAsOf]
 //	diff.go                    what changed between two moments: [Compare]

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"time"
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -21,107 +20,111 @@ type Limited struct {
 	Groups limit.Live // Live by group
 }
 
-// Limits returns the queues that have limits at now, by name.
-func Limits(ctx context.Context, tx *ledger.Tx, now time.Time) (found []Limited, err error) {
-	all, err := limit.All(ctx, tx)
+// Limits returns the queues that had limits at m, by name. Of a moment of the past it costs the jobs that
+// were open then; how far their rates are used up is not known.
+func Limits(ctx context.Context, tx *ledger.Tx, m projection.Moment) (found []Limited, err error) {
+	l, err := lookAt(ctx, tx, m)
 	if err != nil {
 		return nil, err
 	}
-	for _, l := range all {
-		if !l.Active() {
+	set, err := l.limits(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	for _, of := range set {
+		if !of.Active() {
 			continue
 		}
-		s := Limited{Limit: l}
-		live, err := limit.CountLive(ctx, tx, l.Queue)
-		if err != nil {
+		s := Limited{Limit: of}
+		if s.Groups, s.Ready, err = l.slots(ctx, tx, of.Queue); err != nil {
 			return nil, err
 		}
-		s.Live, s.Groups = live.Total(), live
-		if s.Ready, err = CountReady(ctx, tx, l.Queue, now); err != nil {
-			return nil, err
-		}
+		s.Live = s.Groups.Total()
 		found = append(found, s)
 	}
 	return found, nil
 }
 
-// Groups returns the groups of a queue with queued jobs or live claims, by name, and the limits of the queue.
-func Groups(ctx context.Context, tx *ledger.Tx, queue string) (found []group.Waiting, l limit.Limit,
-	err error) {
-	live, err := limit.CountLive(ctx, tx, queue)
+// Groups returns the groups of a queue with queued jobs or live claims at m, by name, and the limits of the
+// queue. Of a moment of the past it costs the jobs that were open then; when a group may start its next job
+// is not known.
+func Groups(ctx context.Context, tx *ledger.Tx, queue string, m projection.Moment) (found []group.Waiting,
+	of limit.Limit, err error) {
+	l, err := lookAt(ctx, tx, m)
 	if err != nil {
-		return nil, l, err
+		return nil, of, err
 	}
-	if found, err = group.OfQueue(ctx, tx, queue, live); err != nil {
-		return nil, l, err
+	live, _, err := l.slots(ctx, tx, queue)
+	if err == nil && m.IsNow() {
+		found, err = group.OfQueue(ctx, tx, queue, live)
+	} else if err == nil {
+		found = l.groups(queue, live)
 	}
-	l, err = limit.Of(ctx, tx, queue)
-	return bounded(found, l), l, err
+	if err == nil {
+		of, err = l.limit(ctx, tx, queue)
+	}
+	for i := range found {
+		found[i].Bound = of.GroupBound(found[i].Group)
+	}
+	return found, of, err
 }
 
-func bounded(found []group.Waiting, l limit.Limit) []group.Waiting {
-	for i := range found {
-		found[i].Bound = l.GroupBound(found[i].Group)
+// groups is group.OfQueue of a moment of the past.
+func (l *look) groups(queue string, live limit.Live) (found []group.Waiting) {
+	queued := make(map[string]int64)
+	for _, j := range l.open {
+		if j.Queue == queue && j.State == event.Queued {
+			queued[j.Group]++
+		}
+	}
+	names := slices.AppendSeq(slices.Collect(maps.Keys(queued)), maps.Keys(live))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if name != "" {
+			found = append(found, group.Waiting{Group: name, Queued: queued[name], Live: live[name]})
+		}
 	}
 	return found
 }
 
-// GroupsAsOf is Groups as of m. It costs the jobs that were open then; when a group may start its next job is
-// not known.
-func GroupsAsOf(ctx context.Context, tx *ledger.Tx, queue string, m projection.Moment) (found []group.Waiting,
-	l limit.Limit, err error) {
-	open, err := projection.OpenJobsAsOf(ctx, tx, m)
-	if err != nil {
-		return nil, l, err
+// limits returns the limits that queues had, by their names.
+func (l *look) limits(ctx context.Context, tx *ledger.Tx) ([]limit.Limit, error) {
+	if l.at.IsNow() {
+		return limit.All(ctx, tx)
 	}
-	limits, err := limit.AsOf(ctx, tx, m.Pos)
-	if err != nil {
-		return nil, l, err
-	}
-	byName := make(map[string]group.Waiting)
-	for _, j := range open {
-		if j.Queue != queue || j.Group == "" || j.State != event.Queued && !j.State.Held() {
-			continue
-		}
-		w := byName[j.Group]
-		if w.Group = j.Group; j.State.Held() {
-			w.Live++
-		} else {
-			w.Queued++
-		}
-		byName[j.Group] = w
-	}
-	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		found = append(found, byName[name])
-	}
-	return bounded(found, limits[queue]), limits[queue], nil
+	set, err := limit.AsOf(ctx, tx, l.at.Pos)
+	return set.List(), err
 }
 
-// LimitsAsOf returns the queues that had limits at m, by name. It costs the jobs that were open then.
-func LimitsAsOf(ctx context.Context, tx *ledger.Tx, m projection.Moment) (found []Limited, err error) {
-	set, err := limit.AsOf(ctx, tx, m.Pos)
-	if err != nil {
-		return nil, err
+// limit returns the limits of one queue; a Limit that bounds nothing if it had none.
+func (l *look) limit(ctx context.Context, tx *ledger.Tx, queue string) (limit.Limit, error) {
+	if l.at.IsNow() {
+		return limit.Of(ctx, tx, queue)
 	}
-	open, err := projection.OpenJobsAsOf(ctx, tx, m)
-	if err != nil {
-		return nil, err
+	set, err := limit.AsOf(ctx, tx, l.at.Pos)
+	of := set[queue]
+	of.Queue = queue
+	return of, err
+}
+
+// slots returns the live claims of a queue by group, and how many of its jobs are ready.
+func (l *look) slots(ctx context.Context, tx *ledger.Tx, queue string) (live limit.Live, ready int64,
+	err error) {
+	if l.at.IsNow() {
+		if live, err = limit.CountLive(ctx, tx, queue); err == nil {
+			ready, err = CountReady(ctx, tx, queue, l.at.At)
+		}
+		return live, ready, err
 	}
-	for _, l := range set.List() {
-		if !l.Active() {
-			continue
+	live = make(limit.Live)
+	for _, j := range l.open {
+		switch {
+		case j.Queue != queue:
+		case j.State.Held():
+			live[j.Group]++
+		case j.State == event.Queued && !j.RunAt.After(l.at.At):
+			ready++
 		}
-		s := Limited{Limit: l, Groups: make(limit.Live)}
-		for _, j := range holders(open, l.Queue) {
-			s.Live++
-			s.Groups[j.Group]++
-		}
-		for _, j := range open {
-			if j.Queue == l.Queue && j.State == event.Queued && !j.RunAt.After(m.At) {
-				s.Ready++
-			}
-		}
-		found = append(found, s)
 	}
-	return found, nil
+	return live, ready, nil
 }

@@ -76,6 +76,15 @@ type look struct {
 	workers []Worker                 // all of them; nil: not read yet
 }
 
+// lookAt returns the question, and of the past the jobs that were open then.
+func lookAt(ctx context.Context, tx *ledger.Tx, m projection.Moment) (l *look, err error) {
+	l = &look{at: m}
+	if !m.IsNow() {
+		l.open, err = projection.OpenJobsAsOf(ctx, tx, m)
+	}
+	return l, err
+}
+
 func (q Queues) read(ctx context.Context, tx *ledger.Tx) (found []Queue, l *look, err error) {
 	l = &look{at: q.At}
 	byName := make(map[string]*Queue)
@@ -100,7 +109,7 @@ func (q Queues) read(ctx context.Context, tx *ledger.Tx) (found []Queue, l *look
 	if err := countActivity(ctx, tx, byName, hourBefore, min(q.At.Pos, tail)); err != nil {
 		return nil, nil, err
 	}
-	known, err := q.known(ctx, tx)
+	known, err := l.known(ctx, tx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -111,11 +120,12 @@ func (q Queues) read(ctx context.Context, tx *ledger.Tx) (found []Queue, l *look
 	return found, l, nil
 }
 
-func (q Queues) known(ctx context.Context, tx *ledger.Tx) ([]projection.Queue, error) {
-	if q.At.IsNow() {
+// known returns every queue that had been paused, by name.
+func (l *look) known(ctx context.Context, tx *ledger.Tx) ([]projection.Queue, error) {
+	if l.at.IsNow() {
 		return projection.Queues(ctx, tx)
 	}
-	return projection.QueuesAsOf(ctx, tx, q.At)
+	return projection.QueuesAsOf(ctx, tx, l.at)
 }
 
 // count counts the jobs of the moment, and returns how many there are now.

@@ -22,56 +22,58 @@ const (
 	readyBetween = `SELECT count(*) FROM jobs WHERE lane >= ? AND lane < ? AND run_at <= ?`
 )
 
-// JobsBefore counts the jobs that are claimed before j, which is queued: those of its lane, ready or not, and
-// those of its queue that have a higher priority and are ready at now.
-func JobsBefore(ctx context.Context, tx *ledger.Tx, j projection.Job, now time.Time) (inLane, higher int64,
+// before counts the jobs that are claimed before j, which is queued: those of its lane, ready or not, and
+// those of its queue that have a higher priority and are ready.
+func (l *look) before(ctx context.Context, tx *ledger.Tx, j projection.Job) (inLane, higher int64,
 	err error) {
+	if !l.at.IsNow() {
+		inLane, higher = l.beforeAmong(j)
+		return inLane, higher, nil
+	}
 	err = table.ScanOne(ctx, tx, aheadInLane, []any{&inLane}, projection.LaneOf(j), event.Micros(j.RunAt),
 		string(j.ID))
-	if err != nil {
-		return 0, 0, err
+	if err == nil {
+		higher, err = readyUpTo(ctx, tx, j.Queue, lane.Rank(j.Priority), l.at.At)
 	}
-	from, _ := lane.Bounds(j.Queue)
-	err = table.ScanOne(ctx, tx, readyBetween, []any{&higher}, from, from+lane.Rank(j.Priority),
-		event.Micros(now))
-	if err != nil {
-		return inLane, higher, err
-	}
-	var grouped int64
-	from, _ = group.Bounds(j.Queue)
-	err = table.ScanOne(ctx, tx, readyBetween, []any{&grouped}, from, from+lane.Rank(j.Priority),
-		event.Micros(now))
-	return inLane, higher + grouped, err
+	return inLane, higher, err
 }
 
-// CountReady counts the jobs of a queue that are ready at now.
-func CountReady(ctx context.Context, tx *ledger.Tx, queue string, now time.Time) (n int64, err error) {
-	from, before := lane.Bounds(queue)
-	err = table.ScanOne(ctx, tx, readyBetween, []any{&n}, from, before, event.Micros(now))
-	if err != nil {
-		return n, err
-	}
-	var grouped int64
-	from, before = group.Bounds(queue)
-	err = table.ScanOne(ctx, tx, readyBetween, []any{&grouped}, from, before, event.Micros(now))
-	return n + grouped, err
-}
-
-// JobsBeforeAmong is JobsBefore of jobs that are not read from the tables: those of a moment.
-func JobsBeforeAmong(jobs map[int64]projection.Job, j projection.Job, now time.Time) (inLane, higher int64) {
+// beforeAmong is before of a moment of the past.
+func (l *look) beforeAmong(j projection.Job) (inLane, higher int64) {
 	lane := projection.LaneOf(j)
-	for _, o := range jobs {
+	for _, o := range l.open {
 		switch {
 		case o.State != event.Queued || o.Queue != j.Queue:
 		case projection.LaneOf(o) == lane:
 			if cmp.Or(o.RunAt.Compare(j.RunAt), strings.Compare(string(o.ID), string(j.ID))) < 0 {
 				inLane++
 			}
-		case o.Priority > j.Priority && !o.RunAt.After(now):
+		case o.Priority > j.Priority && !o.RunAt.After(l.at.At):
 			higher++
 		}
 	}
 	return inLane, higher
+}
+
+// CountReady counts the jobs of a queue that are ready at now.
+func CountReady(ctx context.Context, tx *ledger.Tx, queue string, now time.Time) (n int64, err error) {
+	return readyUpTo(ctx, tx, queue, "", now)
+}
+
+// readyUpTo counts the ready jobs of a queue whose lanes come before a rank; "": all of them.
+func readyUpTo(ctx context.Context, tx *ledger.Tx, queue, rank string, now time.Time) (sum int64, err error) {
+	for _, bounds := range []func(string) (string, string){lane.Bounds, group.Bounds} {
+		from, before := bounds(queue)
+		if rank != "" {
+			before = from + rank
+		}
+		var n int64
+		if err = table.ScanOne(ctx, tx, readyBetween, []any{&n}, from, before, event.Micros(now)); err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	return sum, nil
 }
 
 // ReadyLane counts the ready jobs of one queue, priority, version and set of labels.

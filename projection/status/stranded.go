@@ -23,7 +23,8 @@ type Stranded struct {
 // as Service defines it. Paused queues are left out.
 func StrandedJobs(ctx context.Context, tx *ledger.Tx, now time.Time, patience time.Duration) (
 	found []Stranded, err error) {
-	known, err := projection.Queues(ctx, tx)
+	l := look{at: projection.Now(now)}
+	known, err := l.known(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +32,6 @@ func StrandedJobs(ctx context.Context, tx *ledger.Tx, now time.Time, patience ti
 	for _, q := range known {
 		paused[q.Name] = q.Paused
 	}
-	l := look{at: projection.Now(now)}
 	return l.stranded(ctx, tx, paused, patience)
 }
 

@@ -1,10 +1,8 @@
 package status
 
 import (
-	"cmp"
 	"context"
 	"slices"
-	"time"
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -39,17 +37,25 @@ var causes = []event.Kind{event.KindEnqueued, event.KindClaimed, event.KindSucce
 	event.KindReleased, event.KindReclaimed, event.KindCancelled, event.KindRetried,
 	event.KindUnblocked}
 
-// Explain returns why j, as its row says now, is in its state.
-func Explain(ctx context.Context, tx *ledger.Tx, j projection.Job, now time.Time) (w Why, err error) {
+// Explain returns why j, as its row says now, was in its state at m; without a state if it did not exist yet.
+// Of a moment of the past it costs the jobs that were open then; GroupUsed and Groups are not known.
+func Explain(ctx context.Context, tx *ledger.Tx, j projection.Job, m projection.Moment) (w Why, err error) {
+	var events []event.Event
+	if !m.IsNow() {
+		if j, events, err = projection.JobAsOf(ctx, tx, j.N, m); err != nil || len(events) == 0 {
+			return w, err
+		}
+	}
 	w.Job = j
-	for e, err := range tx.Events(ctx, ledger.Filter{Job: j.N, Kinds: causes, Limit: 1, Last: true}) {
+	f := ledger.Filter{Job: j.N, Kinds: causes, Until: m.Pos, Limit: 1, Last: true}
+	for e, err := range tx.Events(ctx, f) {
 		if err != nil {
 			return w, err
 		}
 		w.Cause = e
 	}
 	if !j.State.Held() && j.Attempt > 0 {
-		lost, ok, err := projection.LastLostClaim(ctx, tx, j, now)
+		lost, ok, err := projection.LastLostClaim(ctx, tx, j, m)
 		if err != nil {
 			return w, err
 		}
@@ -57,127 +63,65 @@ func Explain(ctx context.Context, tx *ledger.Tx, j projection.Job, now time.Time
 			w.Lost = &lost
 		}
 	}
-	if j.State == event.Blocked {
+	switch {
+	case j.State == event.Queued:
+		err = w.queued(ctx, tx, m)
+	case j.State == event.Blocked && m.IsNow():
 		w.Waits, err = waitsNow(ctx, tx, j)
+	case j.State == event.Blocked:
+		w.Waits, err = waitsThen(ctx, tx, j, events, m)
 	}
-	if j.State != event.Queued {
-		return w, err
-	}
-	f := ledger.Filter{Job: j.N, Kinds: []event.Kind{event.KindRescheduled}, After: w.Cause.Pos, Limit: 1,
-		Last: true}
+	return w, err
+}
+
+// queued adds what keeps a queued job waiting.
+func (w *Why) queued(ctx context.Context, tx *ledger.Tx, m projection.Moment) error {
+	j := w.Job
+	f := ledger.Filter{Job: j.N, Kinds: []event.Kind{event.KindRescheduled}, After: w.Cause.Pos, Until: m.Pos,
+		Limit: 1, Last: true}
 	for e, err := range tx.Events(ctx, f) {
 		if err != nil {
-			return w, err
+			return err
 		}
 		w.Moved = &e
 	}
-	if w.Queue, err = projection.GetQueue(ctx, tx, j.Queue); err != nil {
-		return w, err
+	l, err := lookAt(ctx, tx, m)
+	if err != nil {
+		return err
 	}
-	if w.Limit, err = limit.Of(ctx, tx, j.Queue); err != nil {
-		return w, err
+	known, err := l.known(ctx, tx)
+	if err != nil {
+		return err
 	}
-	if w.Limit.GroupRate(j.Group).N > 0 {
-		if w.GroupUsed, err = limit.GroupUsed(ctx, tx, j.Queue, j.Group); err != nil {
-			return w, err
-		}
+	w.Queue = projection.Queue{Name: j.Queue}
+	if i := slices.IndexFunc(known, func(q projection.Queue) bool { return q.Name == j.Queue }); i >= 0 {
+		w.Queue = known[i]
+	}
+	if w.Limit, err = l.limit(ctx, tx, j.Queue); err != nil {
+		return err
 	}
 	if w.Limit.Active() {
-		held, err := projection.AllHeld(ctx, tx)
+		held, err := l.held(ctx, tx)
 		if err != nil {
-			return w, err
+			return err
 		}
 		w.Holders = slices.DeleteFunc(held, func(o projection.Job) bool { return o.Queue != j.Queue })
 	}
-	if w.Ahead, w.Higher, err = JobsBefore(ctx, tx, j, now); err != nil {
-		return w, err
+	if w.Ahead, w.Higher, err = l.before(ctx, tx, j); err != nil {
+		return err
 	}
-	if j.Group != "" {
+	if m.IsNow() && j.Group != "" {
+		if w.Limit.GroupRate(j.Group).N > 0 {
+			if w.GroupUsed, err = limit.GroupUsed(ctx, tx, j.Queue, j.Group); err != nil {
+				return err
+			}
+		}
 		base, _, _ := group.Split(projection.LaneOf(j))
 		if w.Groups, err = group.Ahead(ctx, tx, base, j.Group); err != nil {
-			return w, err
+			return err
 		}
 	}
-	l := look{at: projection.Now(now)}
 	workforce, err := l.workforce(ctx, tx)
-	if err != nil {
-		return w, err
-	}
 	w.Live, w.Service = workforce.Present(), workforce.ServiceOf(j.Queue, j.Version, j.Requires)
-	return w, nil
-}
-
-// ExplainAsOf returns why job n was in its state at m; without a state where it did not exist yet. It costs
-// the jobs that were open then.
-func ExplainAsOf(ctx context.Context, tx *ledger.Tx, n int64, m projection.Moment) (w Why, err error) {
-	j, events, err := projection.JobAsOf(ctx, tx, n, m)
-	if err != nil || len(events) == 0 {
-		return w, err
-	}
-	w.Job = j
-	for _, e := range events {
-		switch {
-		case slices.Contains(causes, e.Kind()):
-			w.Cause, w.Moved = e, nil
-		case e.Kind() == event.KindRescheduled:
-			w.Moved = &e
-		}
-	}
-	if !j.State.Held() && j.Attempt > 0 {
-		lost, ok, err := projection.LastLostClaimAsOf(ctx, tx, j, m)
-		if err != nil {
-			return w, err
-		}
-		if ok {
-			w.Lost = &lost
-		}
-	}
-	if j.State == event.Blocked {
-		w.Waits, err = waitsThen(ctx, tx, j, events, m)
-	}
-	if j.State != event.Queued {
-		return w, err
-	}
-	queues, err := projection.QueuesAsOf(ctx, tx, m)
-	if err != nil {
-		return w, err
-	}
-	w.Queue = projection.Queue{Name: j.Queue}
-	for _, q := range queues {
-		if q.Name == j.Queue {
-			w.Queue = q
-		}
-	}
-	open, err := projection.OpenJobsAsOf(ctx, tx, m)
-	if err != nil {
-		return w, err
-	}
-	limits, err := limit.AsOf(ctx, tx, m.Pos)
-	if err != nil {
-		return w, err
-	}
-	if w.Limit = limits[j.Queue]; w.Limit.Active() {
-		w.Holders = holders(open, j.Queue)
-	}
-	w.Ahead, w.Higher = JobsBeforeAmong(open, j, m.At)
-	l := look{at: m, open: open}
-	workforce, err := l.workforce(ctx, tx)
-	if err != nil {
-		return w, err
-	}
-	w.Live, w.Service = workforce.Present(), workforce.ServiceOf(j.Queue, j.Version, j.Requires)
-	return w, nil
-}
-
-// holders returns those of jobs that hold a slot of the queue, the oldest claim first.
-func holders(jobs map[int64]projection.Job, queue string) (held []projection.Job) {
-	for _, j := range jobs {
-		if j.Queue == queue && j.State.Held() {
-			held = append(held, j)
-		}
-	}
-	slices.SortFunc(held, func(a, b projection.Job) int {
-		return cmp.Or(a.ClaimedAt.Compare(b.ClaimedAt), cmp.Compare(a.N, b.N))
-	})
-	return held
+	return err
 }

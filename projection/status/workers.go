@@ -96,12 +96,8 @@ func (l *look) all(ctx context.Context, tx *ledger.Tx) ([]Worker, error) {
 	if l.workers != nil {
 		return l.workers, nil
 	}
-	var held []projection.Job
-	var err error
-	if l.at.IsNow() {
-		held, err = projection.AllHeld(ctx, tx)
-	} else {
-		held = heldAmong(l.open)
+	held, err := l.held(ctx, tx)
+	if err == nil && !l.at.IsNow() {
 		err = setErased(ctx, tx, held)
 	}
 	if err == nil {
@@ -160,15 +156,18 @@ func (w *Worker) forgotten(now time.Time) bool {
 // listed.
 const signsKept = 25 * time.Hour
 
-// heldAmong returns those of jobs that are held, in the order of their claims.
-func heldAmong(jobs map[int64]projection.Job) (held []projection.Job) {
-	for _, j := range jobs {
+// held returns the jobs that were held, the oldest claim first.
+func (l *look) held(ctx context.Context, tx *ledger.Tx) (held []projection.Job, err error) {
+	if l.at.IsNow() {
+		return projection.AllHeld(ctx, tx)
+	}
+	for _, j := range l.open {
 		if j.State.Held() {
 			held = append(held, j)
 		}
 	}
 	sortByClaim(held)
-	return held
+	return held, nil
 }
 
 // setErased says of jobs as they were once whether their payload and results are erased by now.

@@ -72,7 +72,7 @@ func AwaitNoMore(ctx context.Context, tx *ledger.Tx, actor string, j projection.
 
 // extend has everything that waits for the command of the last claim of j, which lives on, wait for longer.
 func extend(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job) error {
-	lost, ok, err := projection.LastLostClaim(ctx, tx, j, tx.Now())
+	lost, ok, err := projection.LastLostClaim(ctx, tx, j, projection.Now(tx.Now()))
 	if err != nil || !ok {
 		return err
 	}

@@ -104,7 +104,7 @@ func (j *Job) findSurvivor(ctx context.Context, tx *ledger.Tx, m projection.Mome
 	if j.State.Held() || !slices.ContainsFunc(j.Events, survived) {
 		return nil
 	}
-	lost, ok, err := projection.LastLostClaimAsOf(ctx, tx, j.Job, m)
+	lost, ok, err := projection.LastLostClaim(ctx, tx, j.Job, m)
 	if ok {
 		j.CannotEnd = lost.CannotEnd
 	}

@@ -50,13 +50,9 @@ type Why struct {
 // text are in the zone of now.
 func Explain(ctx context.Context, tx *ledger.Tx, j projection.Job, past query.Past, now time.Time) (why Why,
 	err error) {
-	r := reasons{now: now}
-	if !past.Given {
-		r.Why, err = status.Explain(ctx, tx, j, now)
-	} else {
-		r.Why, err = status.ExplainAsOf(ctx, tx, j.N, past.Moment)
-		r.now, r.past = past.At.In(now.Location()), true
-	}
+	at := past.Or(now)
+	r := reasons{now: at.At.In(now.Location()), past: past.Given}
+	r.Why, err = status.Explain(ctx, tx, j, at)
 	if err != nil || r.Job.State == 0 {
 		return why, err
 	}

@@ -210,13 +210,8 @@ func (p *Verbs) limits(c *cli.Context, queue string) error {
 	var found []status.Limited
 	var m cli.Past
 	err := p.Read(c.Context, func(tx *ledger.Tx) (err error) {
-		if m, err = p.PastFlag(c, tx); err != nil {
-			return err
-		}
-		if m.Given {
-			found, err = status.LimitsAsOf(c.Context, tx, m.Moment)
-		} else {
-			found, err = status.Limits(c.Context, tx, p.Now())
+		if m, err = p.PastFlag(c, tx); err == nil {
+			found, err = status.Limits(c.Context, tx, m.Or(p.Now()))
 		}
 		return err
 	})

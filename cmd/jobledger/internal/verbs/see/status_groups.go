@@ -1,6 +1,8 @@
 package see
 
 import (
+	"time"
+
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/commands"
@@ -17,16 +19,12 @@ func (p *Verbs) groups(c *cli.Context, queue string) error {
 	}
 	var found []group.Waiting
 	var limits limit.Limit
-	now := p
+	var now time.Time
 	err := p.Read(c.Context, func(tx *ledger.Tx) error {
 		past, err := p.PastFlag(c, tx)
-		switch {
-		case err != nil:
-		case past.Given:
-			now = p.at(past.Moment)
-			found, limits, err = status.GroupsAsOf(c.Context, tx, queue, past.Moment)
-		default:
-			found, limits, err = status.Groups(c.Context, tx, queue)
+		if err == nil {
+			now = past.Or(p.Now()).At
+			found, limits, err = status.Groups(c.Context, tx, queue, past.Or(p.Now()))
 		}
 		return err
 	})
@@ -36,7 +34,7 @@ func (p *Verbs) groups(c *cli.Context, queue string) error {
 	case len(found) == 0:
 		return cli.Exitf(cli.ExitNothing, "no group of the queue %s has jobs that wait or run", queue)
 	case !p.JSON:
-		return p.PrintTable(print.Groups(found, limits, now.Now()))
+		return p.PrintTable(print.Groups(found, limits, p.Local(now)))
 	}
 	return cli.PrintJSONOf(p.Program, found, func(g group.Waiting) any { return print.NewGroupJSON(queue, g) })
 }
