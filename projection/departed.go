@@ -8,6 +8,7 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection/internal/table"
 )
 
 // Departed is how many jobs have left the ledger for its archive. The zero value: none.
@@ -124,27 +125,21 @@ func AbsentFrom(ctx context.Context, tx *ledger.Tx, f Filter) (a Absent, err err
 // StoredDeparted returns the table departed.
 func StoredDeparted(ctx context.Context, tx *ledger.Tx) (d Departed, err error) {
 	rows, err := tx.Query(ctx, `SELECT queue, state, jobs FROM departed`)
-	if err != nil {
-		return d, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var number, jobs int64
-		var state event.State
-		if err := rows.Scan(&number, &state, &jobs); err != nil {
-			return d, err
-		}
+	var number, jobs int64
+	var state event.State
+	err = table.Each(rows, err, []any{&number, &state, &jobs}, func() error {
 		if number == 0 {
 			d.Unnamed += jobs
-			continue
+			return nil
 		}
 		queue, err := tx.NameOf(ctx, number)
 		if err != nil {
-			return d, err
+			return err
 		}
 		d.add(queue, state, jobs)
-	}
-	return d, rows.Err()
+		return nil
+	})
+	return d, err
 }
 
 const depart = `INSERT INTO departed AS d (queue, state, jobs) VALUES (?, ?, ?)

@@ -41,17 +41,11 @@ func LastExits(ctx context.Context, tx *ledger.Tx, jobs []Job, until int64) (map
 			return nil
 		}
 		rows, err := tx.Query(ctx, lastExits+table.Placeholders(len(args)-1)+`)`, args...)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var n int64
-			var code sql.NullInt64
-			var signal sql.NullString
-			if err := rows.Scan(&n, &code, &signal); err != nil {
-				return err
-			}
+		var n int64
+		var code sql.NullInt64
+		var signal sql.NullString
+		args = args[:1]
+		return table.Each(rows, err, []any{&n, &code, &signal}, func() error {
 			exit := Exit{Signal: signal.String}
 			if code.Valid {
 				number := int(code.Int64)
@@ -60,9 +54,8 @@ func LastExits(ctx context.Context, tx *ledger.Tx, jobs []Job, until int64) (map
 			if code.Valid || signal.Valid {
 				exits[n] = exit
 			}
-		}
-		args = args[:1]
-		return rows.Err()
+			return nil
+		})
 	}
 	for _, j := range jobs {
 		if j.ErrorCode == "" {

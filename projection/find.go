@@ -82,17 +82,5 @@ const plainNames = `SELECT name FROM names WHERE name NOT LIKE '%:%' ORDER BY na
 // PlainNames returns the names in the ledger that may be those of queues: most actors, such as cli:ada, are
 // not among them.
 func PlainNames(ctx context.Context, tx *ledger.Tx) (names []string, err error) {
-	rows, err := tx.Query(ctx, plainNames)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			return nil, err
-		}
-		names = append(names, name)
-	}
-	return names, rows.Err()
+	return table.Column[string](tx.Query(ctx, plainNames))
 }

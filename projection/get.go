@@ -94,15 +94,11 @@ var idTaken = `SELECT n FROM jobs WHERE id = ?`
 // GetUnexpected is Get for an id that is hardly ever taken. It lets what this transaction has written wait to
 // be sent in bulk, unless the id is taken.
 func GetUnexpected(ctx context.Context, tx *ledger.Tx, id event.JobID) (j Job, ok bool, err error) {
-	taken := tx.Unsent(string(id))
-	if !taken {
+	if !tx.Unsent(string(id)) {
 		rows, err := tx.QuerySent(ctx, idTaken, string(id))
-		if err != nil {
+		var n int64
+		if taken, err := table.First(rows, err, &n); err != nil || !taken {
 			return j, false, err
-		}
-		defer rows.Close()
-		if taken = rows.Next(); rows.Err() != nil || !taken {
-			return j, false, rows.Err()
 		}
 	}
 	return Get(ctx, tx, id)
@@ -165,17 +161,9 @@ func LoadBodies(ctx context.Context, tx *ledger.Tx, j *Job) error {
 		return nil
 	}
 	rows, err := tx.Query(ctx, resultOf, j.N, j.Seq)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	if rows.Next() {
-		if err = rows.Scan(&j.Result); j.Result == nil {
-			j.Result = []byte{} // an empty result is not a missing one
-		}
-	}
-	if err == nil {
-		err = rows.Err()
+	found, err := table.First(rows, err, &j.Result)
+	if found && j.Result == nil {
+		j.Result = []byte{} // an empty result is not a missing one
 	}
 	return err
 }

@@ -38,22 +38,10 @@ func HeldWhere(ctx context.Context, tx *ledger.Tx, wanted func(w event.Worker, t
 		token       string
 	}
 	rows, err := tx.QueryState(ctx, claimsHeld)
+	claims, err := table.All(rows, err, func(c *claim) []any { return []any{&c.job, &c.worker, &c.token} })
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	var claims []claim
-	for rows.Next() {
-		var c claim
-		if err := rows.Scan(&c.job, &c.worker, &c.token); err != nil {
-			return nil, err
-		}
-		claims = append(claims, c)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	_ = rows.Close()
 	var numbers []int64
 	for _, c := range claims {
 		w, err := tx.WorkerOf(ctx, c.worker)
@@ -125,20 +113,14 @@ FROM jobs j WHERE j.lease_expires_at <= ? ORDER BY j.lease_expires_at LIMIT ?`
 // candidates, and reads no column that may be damaged: one bad row must not keep a sweeper from the others.
 func Expired(ctx context.Context, tx *ledger.Tx, now time.Time, limit int) (leases []Lease, err error) {
 	rows, err := tx.QueryState(ctx, expired, event.Micros(now), limit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var l Lease
-		var heartbeat, until int64
-		if err := rows.Scan(&l.N, &l.ID, &l.Token, &heartbeat, &until); err != nil {
-			return nil, err
-		}
+	var l Lease
+	var heartbeat, until int64
+	err = table.Each(rows, err, []any{&l.N, &l.ID, &l.Token, &heartbeat, &until}, func() error {
 		l.HeartbeatAt, l.Until = event.FromMicros(heartbeat), event.FromMicros(until)
 		leases = append(leases, l)
-	}
-	return leases, rows.Err()
+		return nil
+	})
+	return leases, err
 }
 
 // LiveTokens returns the tokens of those of the jobs that are held.
@@ -153,16 +135,10 @@ func LiveTokens(ctx context.Context, tx *ledger.Tx, jobs []Job) (map[string]bool
 	}
 	rows, err := tx.Query(ctx, `SELECT lease_token FROM jobs WHERE lease_token IS NOT NULL AND n IN (`+
 		table.Placeholders(len(numbers))+`)`, numbers...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var token string
-		if err := rows.Scan(&token); err != nil {
-			return nil, err
-		}
+	var token string
+	err = table.Each(rows, err, []any{&token}, func() error {
 		live[token] = true
-	}
-	return live, rows.Err()
+		return nil
+	})
+	return live, err
 }

@@ -38,25 +38,14 @@ func claimedOn(ctx context.Context, tx *ledger.Tx, host string, jobs []Job, unti
 	for chunk := range table.Chunks(ns) {
 		args := append([]any{until, host}, chunk...)
 		rows, err := tx.Query(ctx, lastClaimOn+table.Placeholders(len(chunk))+`)`, args...)
+		var n int64
+		err = table.Each(rows, err, []any{&n}, func() error {
+			on[n] = true
+			return nil
+		})
 		if err != nil {
-			return nil, err
-		}
-		if err := markNumbers(on, rows); err != nil {
 			return nil, err
 		}
 	}
 	return on, nil
-}
-
-// markNumbers marks the number in each row, and closes rows.
-func markNumbers(to map[int64]bool, rows *ledger.Rows) error {
-	defer rows.Close()
-	for rows.Next() {
-		var n int64
-		if err := rows.Scan(&n); err != nil {
-			return err
-		}
-		to[n] = true
-	}
-	return rows.Err()
 }

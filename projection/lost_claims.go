@@ -8,6 +8,7 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection/internal/table"
 )
 
 // LostClaim is a claim that was cancelled or reclaimed while its command may still run: the end of the
@@ -90,19 +91,12 @@ func LastLostClaim(ctx context.Context, tx *ledger.Tx, j Job, m Moment) (
 func scanLostClaims(ctx context.Context, tx *ledger.Tx, now time.Time, query string, args ...any) (
 	found []LostClaim, err error) {
 	rows, err := tx.Query(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var c LostClaim
-		var worker, ended, kind, beat, claimed int64
-		var until, survived, holds sql.NullInt64
-		err := rows.Scan(&c.N, &c.Job, &c.Queue, &c.Attempt, &worker, &ended, &kind, &beat, &until,
-			&claimed, &survived, &holds, &c.CannotEnd)
-		if err != nil {
-			return nil, err
-		}
+	var c LostClaim
+	var worker, ended, kind, beat, claimed int64
+	var until, survived, holds sql.NullInt64
+	into := []any{&c.N, &c.Job, &c.Queue, &c.Attempt, &worker, &ended, &kind, &beat, &until, &claimed, &survived,
+		&holds, &c.CannotEnd}
+	err = table.Each(rows, err, into, func() (err error) {
 		if !until.Valid {
 			until.Int64 = beat + time.Minute.Microseconds()
 		}
@@ -110,12 +104,11 @@ func scanLostClaims(ctx context.Context, tx *ledger.Tx, now time.Time, query str
 		c.EndedAt, c.Ending, c.Until = event.FromMicros(ended), event.Kind(kind), event.FromMicros(until.Int64)
 		c.ClaimedAt, c.HeartbeatAt = event.FromMicros(claimed), event.FromMicros(beat)
 		if !c.Until.After(now) {
-			continue
+			return nil
 		}
-		if c.Worker, err = tx.WorkerOf(ctx, worker); err != nil {
-			return nil, err
-		}
+		c.Worker, err = tx.WorkerOf(ctx, worker)
 		found = append(found, c)
-	}
-	return found, rows.Err()
+		return err
+	})
+	return found, err
 }

@@ -6,6 +6,7 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection/internal/table"
 )
 
 // PresentEvery is how often a worker process records its presence, whether it has work or not.
@@ -42,15 +43,6 @@ JOIN workers w ON w.boot = p.boot WHERE p.boot = ? ORDER BY w.n DESC LIMIT 1`
 // Present returns the process with this boot; ok is false if none is there, or none any more.
 func Present(ctx context.Context, tx *ledger.Tx, boot string) (w event.Worker, ok bool, err error) {
 	rows, err := tx.QueryState(ctx, presentOnes, boot)
-	if err != nil {
-		return w, false, err
-	}
-	defer rows.Close()
-	if ok = rows.Next(); ok {
-		err = rows.Scan(&w.Name, &w.Boot, &w.Host, &w.PID, &w.Version)
-	}
-	if err == nil {
-		err = rows.Err()
-	}
+	ok, err = table.First(rows, err, &w.Name, &w.Boot, &w.Host, &w.PID, &w.Version)
 	return w, ok, err
 }

@@ -80,20 +80,14 @@ func Queues(ctx context.Context, tx *ledger.Tx) ([]Queue, error) {
 
 func queues(ctx context.Context, tx *ledger.Tx, query string, args ...any) (found []Queue, err error) {
 	rows, err := tx.QueryState(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var q Queue
-		var since int64
-		if err := rows.Scan(&q.Name, &q.Paused, &since, &q.Actor, &q.Reason); err != nil {
-			return nil, err
-		}
+	var q Queue
+	var since int64
+	err = table.Each(rows, err, []any{&q.Name, &q.Paused, &since, &q.Actor, &q.Reason}, func() error {
 		q.Since = event.FromMicros(since)
 		found = append(found, q)
-	}
-	return found, rows.Err()
+		return nil
+	})
+	return found, err
 }
 
 const queuesOfJobs = `SELECT DISTINCT queue FROM jobs WHERE n <= ?`

@@ -89,15 +89,8 @@ type gapList struct{ byProcess map[int64]*Gaps }
 // add adds what a query finds.
 func (l *gapList) add(ctx context.Context, tx *ledger.Tx, query string, args ...any) error {
 	rows, err := tx.Query(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var pos, worker, micros int64
-		if err := rows.Scan(&pos, &worker, &micros); err != nil {
-			return err
-		}
+	var pos, worker, micros int64
+	return table.Each(rows, err, []any{&pos, &worker, &micros}, func() error {
 		g := l.byProcess[worker]
 		if g == nil {
 			g = &Gaps{Counts: make([]int64, len(GapEnds)+1)}
@@ -108,8 +101,8 @@ func (l *gapList) add(ctx context.Context, tx *ledger.Tx, query string, args ...
 		if gap > g.Longest || g.Pos == 0 || gap == g.Longest && pos < g.Pos {
 			g.Longest, g.Pos = gap, pos
 		}
-	}
-	return rows.Err()
+		return nil
+	})
 }
 
 // gaps are those of the worker called name; "": of all.

@@ -148,31 +148,21 @@ func (f Filter) terms(worker string, bounds ...any) (query string, args []any) {
 func scanAttempts(ctx context.Context, tx *ledger.Tx, query string, args ...any) (found []Attempt,
 	err error) {
 	rows, err := tx.Query(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var a Attempt
-		var worker, claimed int64
-		var end, ended, kind, code, beat sql.NullInt64
-		var signal, why sql.NullString
-		err := rows.Scan(&a.Pos, &a.N, &a.Job, &a.Attempt, &a.Queue, &worker, &claimed,
-			&end, &ended, &kind, &code, &signal, &why, &beat)
-		if err != nil {
-			return nil, err
-		}
+	var a Attempt
+	var worker, claimed int64
+	var end, ended, kind, beat sql.NullInt64
+	var signal, why sql.NullString
+	into := []any{&a.Pos, &a.N, &a.Job, &a.Attempt, &a.Queue, &worker, &claimed, &end, &ended, &kind,
+		&a.ExitCode, &signal, &why, &beat}
+	err = table.Each(rows, err, into, func() (err error) {
 		if a.Worker, err = tx.WorkerOf(ctx, worker); err != nil {
-			return nil, fmt.Errorf("event %d: %w", a.Pos, err)
+			return fmt.Errorf("event %d: %w", a.Pos, err)
 		}
 		a.ClaimedAt, a.LastHeartbeat = event.FromMicros(claimed), event.FromMicros(beat.Int64)
 		a.EndPos, a.EndedAt = end.Int64, event.FromMicros(ended.Int64)
 		a.Outcome, a.Signal, a.Code = event.Kind(kind.Int64), signal.String, why.String
-		if code.Valid {
-			exit := int(code.Int64)
-			a.ExitCode = &exit
-		}
 		found = append(found, a)
-	}
-	return found, rows.Err()
+		return nil
+	})
+	return found, err
 }

@@ -13,6 +13,7 @@ import (
 	"jobledger/projection/deps"
 	"jobledger/projection/fold"
 	"jobledger/projection/group"
+	"jobledger/projection/internal/table"
 	"jobledger/projection/limit"
 	"jobledger/projection/schedules"
 )
@@ -284,22 +285,10 @@ func (v *verifier) loaded(ctx context.Context) (findings []Finding, missing int6
 
 // queuesWithoutPayload names the queues of jobs that lack their payload although it was not erased.
 func queuesWithoutPayload(ctx context.Context, tx *ledger.Tx) (names []string, err error) {
-	rows, err := tx.Query(ctx, `SELECT DISTINCT n.name FROM jobs j JOIN names n ON n.n = j.queue
+	return table.Column[string](tx.Query(ctx, `SELECT DISTINCT n.name FROM jobs j JOIN names n ON n.n = j.queue
 WHERE NOT EXISTS (SELECT 1 FROM bodies b
     WHERE b.pos = coalesce(CAST(j.more ->> 'payload_at' AS bigint), j.n))
-AND j.more ->> 'erased' IS NULL ORDER BY 1`)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			return nil, err
-		}
-		names = append(names, name)
-	}
-	return names, rows.Err()
+AND j.more ->> 'erased' IS NULL ORDER BY 1`))
 }
 
 // writeGroups writes the rows of group_heads of a history that was loaded.

@@ -99,20 +99,13 @@ func (v *verifier) left(ctx context.Context) error {
 func (v *verifier) freedKeys(ctx context.Context) error {
 	rows, err := v.tx.Query(ctx, `SELECT p.id, j.id, p.key FROM past p JOIN jobs j ON j.queue = p.queue
 AND (j.key = p.key OR j.id = p.id) ORDER BY 1 LIMIT ?`, maxFindings)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var was, is event.JobID
-		var key string
-		if err := rows.Scan(&was, &is, &key); err != nil {
-			return err
-		}
+	var was, is event.JobID
+	var key string
+	return table.Each(rows, err, []any{&was, &is, &key}, func() error {
 		v.find(Finding{Code: FindKey, Job: is,
 			Detail: fmt.Sprintf("the key %q is that of the job %s, which has left the ledger", key, was)})
-	}
-	return rows.Err()
+		return nil
+	})
 }
 
 // segments compares the table segments with the archived events, as far as these follow on each other.
@@ -130,21 +123,18 @@ func (v *verifier) segments(ctx context.Context) error {
 		}
 	}
 	rows, err := v.tx.Query(ctx, `SELECT hi, lo, pos FROM segments ORDER BY hi`)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
+	var hi int64
+	var r row
 	wrong := 0
-	for rows.Next() {
-		var hi int64
-		var r row
-		if err := rows.Scan(&hi, &r.lo, &r.pos); err != nil {
-			return err
-		}
+	err = table.Each(rows, err, []any{&hi, &r.lo, &r.pos}, func() error {
 		if want[hi] != r {
 			wrong++
 		}
 		delete(want, hi)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	for hi := range want {
 		if hi > v.horizon { // without its row, nothing of it can leave
@@ -156,5 +146,5 @@ func (v *verifier) segments(ctx context.Context) error {
 			Detail: fmt.Sprintf("%d rows of the table segments are not what the archived events say",
 				wrong+len(want))})
 	}
-	return rows.Err()
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/internal/table"
 )
 
 // starts holds what a worker process announced, each time that it started.
@@ -71,19 +72,7 @@ func sharedBoots(ctx context.Context, tx *ledger.Tx) (boots []string, err error)
 }
 
 func bootsOf(ctx context.Context, tx *ledger.Tx, query string) (boots []string, err error) {
-	rows, err := tx.Query(ctx, query, maxFindings)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var boot string
-		if err := rows.Scan(&boot); err != nil {
-			return nil, err
-		}
-		boots = append(boots, boot)
-	}
-	return boots, rows.Err()
+	return table.Column[string](tx.Query(ctx, query, maxFindings))
 }
 
 // presence reports the presence of processes that there are not: a worker process starts before it is

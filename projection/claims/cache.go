@@ -12,6 +12,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/group"
+	"jobledger/projection/internal/table"
 	"jobledger/projection/limit"
 )
 
@@ -121,21 +122,14 @@ func (c *claimCache) addSince(ctx context.Context, tx *ledger.Tx, after, until i
 		}
 	}
 	rows, err := queued.Rows(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var job, runAt sql.NullInt64
-		var lane, id sql.NullString
-		if err := rows.Scan(&job, &lane, &runAt, &id); err != nil {
-			return false, err
-		}
-		if !job.Valid || lane.Valid && !c.add(lane.String, runAt.Int64, id.String) {
-			return false, nil
-		}
-	}
-	return true, rows.Err()
+	complete = true
+	var job, runAt sql.NullInt64
+	var lane, id sql.NullString
+	err = table.Each(rows, err, []any{&job, &lane, &runAt, &id}, func() error {
+		complete = complete && job.Valid && (!lane.Valid || c.add(lane.String, runAt.Int64, id.String))
+		return nil
+	})
+	return complete, err
 }
 
 // cacheQueued adds a job that tx queues to the cache of tx's store.

@@ -12,6 +12,7 @@ import (
 	"jobledger/projection"
 	"jobledger/projection/group"
 	"jobledger/projection/internal/lane"
+	"jobledger/projection/internal/table"
 )
 
 // laneCursor is a lane with queued jobs in it, and how far a search has read it.
@@ -175,28 +176,22 @@ func listLanes(ctx context.Context, tx *ledger.Tx, queue string) (list []*laneCu
 	from, before := lane.Bounds(queue)
 	groupsFrom, groupsBefore := group.Bounds(queue)
 	rows, err := tx.QueryState(ctx, lanesWithJobs, from, before, queue, groupsFrom, groupsBefore)
-	if err != nil {
-		return nil, has, nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var lane, id string
-		var runAt int64
-		if err := rows.Scan(&lane, &runAt, &id); err != nil {
-			return nil, has, nil, err
-		}
+	var lane, id string
+	var runAt int64
+	err = table.Each(rows, err, []any{&lane, &runAt, &id}, func() error {
 		if lane == "" {
 			has.limits, has.groups = has.limits || runAt == 0, has.groups || runAt == 1
-			continue
+			return nil
 		}
 		l, damage := newLaneCursor(lane, runAt, id)
 		if damage != nil {
 			damaged = cmp.Or[error](damaged, &DamagedJobError{Err: damage})
-			continue
+			return nil
 		}
 		list = append(list, l)
-	}
-	return list, has, damaged, rows.Err()
+		return nil
+	})
+	return list, has, damaged, err
 }
 
 // fittingLanes returns the lanes whose jobs want may take, and the first lane that cannot be read, if any.

@@ -9,6 +9,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/internal/table"
 )
 
 // DamagedJobError reports that the next job in claiming order cannot be claimed, because what the ledger
@@ -92,16 +93,7 @@ const lanePageSize = 64
 func readLanePage(ctx context.Context, tx *ledger.Tx, lane string, after lanePosition, now time.Time) (
 	page []lanePosition, err error) {
 	rows, err := tx.QueryState(ctx, lanePage, lane, after.runAt, after.id, event.Micros(now), lanePageSize)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var at lanePosition
-		if err := rows.Scan(&at.n, &at.id, &at.runAt); err != nil {
-			return nil, err
-		}
-		page = append(page, at)
-	}
-	return page, rows.Err()
+	return table.All(rows, err, func(at *lanePosition) []any {
+		return []any{&at.n, &at.id, &at.runAt}
+	})
 }

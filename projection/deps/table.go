@@ -81,40 +81,29 @@ func All(ctx context.Context, tx *ledger.Tx) ([]Edge, error) { return edges(ctx,
 
 func edges(ctx context.Context, tx *ledger.Tx, query string, args ...any) (found []Edge, err error) {
 	rows, err := tx.QueryState(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var e Edge
-		var broken int64
-		if err := rows.Scan(&e.Parent, &e.Child, &e.On, &broken); err != nil {
-			return nil, err
-		}
+	var e Edge
+	var broken int64
+	err = table.Each(rows, err, []any{&e.Parent, &e.Child, &e.On, &broken}, func() error {
 		e.Broken = broken != 0
 		found = append(found, e)
-	}
-	return found, rows.Err()
+		return nil
+	})
+	return found, err
 }
 
 // Next returns up to limit of the edges that s has not resolved, in the order of their children: the open
 // ones, and with Heal the broken ones too.
 func (s Resolving) Next(ctx context.Context, tx *ledger.Tx, limit int) (found []Waiting, err error) {
 	rows, err := tx.QueryState(ctx, ofParent, s.Parent, s.Child, number(s.Heal), limit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		w := Waiting{Edge: Edge{Parent: s.Parent}}
-		var broken, open, others int64
-		if err := rows.Scan(&w.Child, &w.On, &broken, &w.State, &open, &others); err != nil {
-			return nil, err
-		}
+	w := Waiting{Edge: Edge{Parent: s.Parent}}
+	var broken, open, others int64
+	into := []any{&w.Child, &w.On, &broken, &w.State, &open, &others}
+	err = table.Each(rows, err, into, func() error {
 		w.Broken, w.OthersOpen, w.OthersBroken = broken != 0, open != 0, others != 0
 		found = append(found, w)
-	}
-	return found, rows.Err()
+		return nil
+	})
+	return found, err
 }
 
 var (
@@ -163,24 +152,18 @@ type Late struct {
 func LateOf(ctx context.Context, tx *ledger.Tx, child int64) (l Late, err error) {
 	l.child = child
 	rows, err := tx.QueryState(ctx, ofChildLate, child)
-	if err != nil {
-		return l, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var e Edge
-		var state event.State
-		if err := rows.Scan(&e.Parent, &e.On, &state); err != nil {
-			return l, err
-		}
+	var e Edge
+	var state event.State
+	err = table.Each(rows, err, []any{&e.Parent, &e.On, &state}, func() error {
 		switch {
 		case e.On.Meets(state):
 			l.met = append(l.met, e.Parent)
 		case state.Final():
 			l.broken = append(l.broken, e.Parent)
 		}
-	}
-	return l, rows.Err()
+		return nil
+	})
+	return l, err
 }
 
 // Met returns the parents that have ended as the child waits for it.
@@ -232,20 +215,14 @@ func PendingOf(ctx context.Context, tx *ledger.Tx, parent int64) (s Resolving, e
 
 func pending(ctx context.Context, tx *ledger.Tx, query string, args ...any) (found []Resolving, err error) {
 	rows, err := tx.QueryState(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var s Resolving
-		var heal int64
-		if err := rows.Scan(&s.Parent, &s.Child, &heal); err != nil {
-			return nil, err
-		}
+	var s Resolving
+	var heal int64
+	err = table.Each(rows, err, []any{&s.Parent, &s.Child, &heal}, func() error {
 		s.Heal = heal != 0
 		found = append(found, s)
-	}
-	return found, rows.Err()
+		return nil
+	})
+	return found, err
 }
 
 // Postpone leaves s to a sweeper.

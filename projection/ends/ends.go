@@ -100,19 +100,7 @@ func OfKey(ctx context.Context, tx *ledger.Tx, queue, key string, but event.JobI
 }
 
 func scanIDs(ctx context.Context, tx *ledger.Tx, query string, args ...any) (ids []event.JobID, err error) {
-	rows, err := tx.QueryState(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var id event.JobID
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		ids = append(ids, id)
-	}
-	return ids, rows.Err()
+	return table.Column[event.JobID](tx.QueryState(ctx, query, args...))
 }
 
 // Delay is a job that is not to begin before the command of another one has ended.
@@ -172,21 +160,15 @@ func Lift(ctx context.Context, tx *ledger.Tx, parent int64) ([]Delay, error) {
 
 func scanDelays(ctx context.Context, tx *ledger.Tx, query string, args ...any) (found []Delay, err error) {
 	rows, err := tx.QueryState(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var d Delay
-		var until int64
-		var runAt sql.NullInt64
-		if err := rows.Scan(&d.Child, &d.Parent, &until, &runAt); err != nil {
-			return nil, err
-		}
+	var d Delay
+	var until int64
+	var runAt sql.NullInt64
+	err = table.Each(rows, err, []any{&d.Child, &d.Parent, &until, &runAt}, func() error {
 		d.Until, d.RunAt = event.FromMicros(until), event.FromMicros(runAt.Int64)
 		found = append(found, d)
-	}
-	return found, rows.Err()
+		return nil
+	})
+	return found, err
 }
 
 // Latest returns the last end of some delays; the zero time if there are none.

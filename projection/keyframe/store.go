@@ -46,17 +46,10 @@ func Next(ctx context.Context, tx *ledger.Tx, pos int64) (s Stored, ok bool, err
 // distance returns how many events there are between pos and the last keyframe at or before it, or the
 // beginning; ok is false if there is no keyframe at all.
 func distance(ctx context.Context, tx *ledger.Tx, pos int64) (events int64, ok bool, err error) {
-	rows, err := tx.Query(ctx, lastPos, pos)
-	if err != nil {
-		return 0, false, err
-	}
-	defer rows.Close()
 	var last int64
 	var newest sql.NullInt64
-	if rows.Next() {
-		err = rows.Scan(&last, &newest)
-	}
-	return pos - last, newest.Valid, errors.Join(err, rows.Err())
+	err = table.ScanOne(ctx, tx, lastPos, []any{&last, &newest}, pos)
+	return pos - last, newest.Valid, err
 }
 
 // At returns the Frame at pos. It costs the events since the keyframe before it.
@@ -88,14 +81,8 @@ func Near(ctx context.Context, tx *ledger.Tx, pos int64) (*Frame, error) {
 
 func one(ctx context.Context, tx *ledger.Tx, query string, pos int64) (s Stored, ok bool, err error) {
 	rows, err := tx.Query(ctx, query, pos)
-	if err != nil {
-		return s, false, err
-	}
-	defer rows.Close()
-	if ok = rows.Next(); ok {
-		err = rows.Scan(&s.Pos, &s.Ended, &s.Queued, &s.Held)
-	}
-	return s, ok, errors.Join(err, rows.Err())
+	ok, err = table.First(rows, err, &s.Pos, &s.Ended, &s.Queued, &s.Held)
+	return s, ok, err
 }
 
 // Remove deletes the keyframe at pos.

@@ -9,6 +9,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/internal/table"
 )
 
 // Key is the key of a job that has left the ledger.
@@ -94,19 +95,9 @@ func KeyOf(ctx context.Context, tx *ledger.Tx, queue, key string) (k Key, ok boo
 		return k, false, err
 	}
 	rows, err := tx.Query(ctx, keyOf, queue, key)
-	if err != nil {
-		return k, false, err
-	}
-	defer rows.Close()
-	k.Queue, k.Key = queue, key
-	if ok = rows.Next(); ok {
-		var digest []byte
-		err = rows.Scan(&k.Job, &k.State, &digest, &k.Salt)
-		k.Digest = hex.EncodeToString(digest)
-	}
-	if err == nil {
-		err = rows.Err()
-	}
+	var digest []byte
+	ok, err = table.First(rows, err, &k.Job, &k.State, &digest, &k.Salt)
+	k.Queue, k.Key, k.Digest = queue, key, hex.EncodeToString(digest)
 	return k, ok, err
 }
 
@@ -139,18 +130,6 @@ func FindKey(ctx context.Context, tx *ledger.Tx, queues []string, key string) (f
 
 // queuesOf returns the queues in which jobs with key were. It reads all keys.
 func queuesOf(ctx context.Context, tx *ledger.Tx, key string) (queues []string, err error) {
-	rows, err := tx.Query(ctx, `SELECT n.name FROM past p JOIN names n ON n.n = p.queue WHERE p.key = ?
-ORDER BY 1`, key)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var queue string
-		if err := rows.Scan(&queue); err != nil {
-			return nil, err
-		}
-		queues = append(queues, queue)
-	}
-	return queues, rows.Err()
+	return table.Column[string](tx.Query(ctx, `SELECT n.name FROM past p JOIN names n ON n.n = p.queue
+WHERE p.key = ? ORDER BY 1`, key))
 }

@@ -6,6 +6,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/internal/table"
 	"jobledger/projection/status"
 )
 
@@ -63,21 +64,15 @@ WHERE e.kind IN ({reclaimed}, {cancelled}) AND e.attempt IS NOT NULL AND e.at >=
 // numbers if its version changed.
 func takenSince(ctx context.Context, tx *ledger.Tx, m projection.Moment) (taken map[string]int64, err error) {
 	rows, err := tx.Query(ctx, takenAfter, event.Micros(m.At), m.Pos)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	taken = make(map[string]int64)
-	for rows.Next() {
-		var worker, jobs int64
-		if err := rows.Scan(&worker, &jobs); err != nil {
-			return nil, err
-		}
+	var worker, jobs int64
+	err = table.Each(rows, err, []any{&worker, &jobs}, func() error {
 		w, err := tx.WorkerOf(ctx, worker)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		taken[w.Boot] += jobs
-	}
-	return taken, rows.Err()
+		return nil
+	})
+	return taken, err
 }

@@ -83,34 +83,28 @@ func NextTick(ctx context.Context, tx *ledger.Tx) (time.Time, error) {
 
 func query(ctx context.Context, tx *ledger.Tx, text string, args ...any) (found []Schedule, err error) {
 	rows, err := tx.QueryState(ctx, text, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var s Schedule
-		var name, spec string
-		var next, lastTick, lastJob sql.NullInt64
-		var since, actor int64
-		var reason sql.NullString
-		if err := rows.Scan(&name, &next, &s.Paused, &since, &actor, &reason, &lastTick, &lastJob,
-			&spec); err != nil {
-			return nil, err
-		}
+	var s Schedule
+	var name, spec string
+	var next, lastTick, lastJob sql.NullInt64
+	var since, actor int64
+	var reason sql.NullString
+	into := []any{&name, &next, &s.Paused, &since, &actor, &reason, &lastTick, &lastJob, &spec}
+	err = table.Each(rows, err, into, func() error {
 		body, err := event.Decode(event.KindScheduleSet, spec, nil, &event.Worker{})
 		if err != nil {
-			return nil, fmt.Errorf("schedule %s: %w", name, err)
+			return fmt.Errorf("schedule %s: %w", name, err)
 		}
 		s.Spec = *body.(*event.ScheduleSet)
 		s.Next, s.LastTick, s.LastJob = event.FromMicros(next.Int64), event.FromMicros(lastTick.Int64),
 			lastJob.Int64
 		s.Since, s.Reason = event.FromMicros(since), reason.String
 		if s.Actor, err = tx.NameOf(ctx, actor); err != nil {
-			return nil, fmt.Errorf("schedule %s: %w", name, err)
+			return fmt.Errorf("schedule %s: %w", name, err)
 		}
 		found = append(found, s)
-	}
-	return found, rows.Err()
+		return nil
+	})
+	return found, err
 }
 
 // Fold is schedules by name, as events add up to them.
@@ -248,22 +242,17 @@ func shown(v any) any {
 
 func storedRows(ctx context.Context, tx *ledger.Tx) (map[string]row, error) {
 	rows, err := tx.Query(ctx, selected)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	stored := make(map[string]row)
-	for rows.Next() {
-		var r row
-		var name, spec string
-		var reason sql.NullString
-		if err := rows.Scan(&name, &r[1], &r[2], &r[3], &r[4], &reason, &r[6], &r[7], &spec); err != nil {
-			return nil, err
-		}
+	var r row
+	var name, spec string
+	var reason sql.NullString
+	into := []any{&name, &r[1], &r[2], &r[3], &r[4], &reason, &r[6], &r[7], &spec}
+	err = table.Each(rows, err, into, func() error {
 		r[0], r[5], r[8] = name, table.Text(reason.String), spec
 		stored[name] = r
-	}
-	return stored, rows.Err()
+		return nil
+	})
+	return stored, err
 }
 
 // Repair makes the rows equal f and returns how many were not.

@@ -6,6 +6,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/internal/table"
 	"jobledger/projection/keyframe"
 )
 
@@ -59,24 +60,17 @@ func countJobs(ctx context.Context, tx *ledger.Tx, m projection.Moment) (c jobCo
 // add adds the counts that query finds: jobs now, and those that had ended at the moment.
 func (c *jobCounts) add(ctx context.Context, tx *ledger.Tx, query string, args ...any) error {
 	rows, err := tx.Query(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var number, jobs, ended int64
-		var state event.State
-		if err := rows.Scan(&number, &state, &jobs, &ended); err != nil {
-			return err
-		}
+	var number, jobs, ended int64
+	var state event.State
+	return table.Each(rows, err, []any{&number, &state, &jobs, &ended}, func() error {
 		queue, err := tx.NameOf(ctx, number)
 		if err != nil {
 			return err
 		}
 		addCount(c.now, queue, state, jobs)
 		addCount(c.ended, queue, state, ended)
-	}
-	return rows.Err()
+		return nil
+	})
 }
 
 func addCount(counts map[string]map[event.State]int64, queue string, s event.State, n int64) {

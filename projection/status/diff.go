@@ -11,6 +11,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/internal/table"
 )
 
 // Diff compares the ledger at two moments.
@@ -43,18 +44,11 @@ func Compare(ctx context.Context, tx *ledger.Tx, from, to projection.Moment, lim
 	jobs := make(map[int64]statePair)
 	silent := make(map[int64]int64) // the pos of the reclaim since which a worker, by its number, wrote nothing
 	rows, err := tx.Query(ctx, changes, from.Pos, to.Pos)
-	if err != nil {
-		return d, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var pos, n int64
-		var before, after event.State
-		var kind event.Kind
-		var worker sql.NullInt64
-		if err := rows.Scan(&pos, &n, &before, &after, &kind, &worker); err != nil {
-			return d, err
-		}
+	var pos, n int64
+	var before, after event.State
+	var kind event.Kind
+	var worker sql.NullInt64
+	err = table.Each(rows, err, []any{&pos, &n, &before, &after, &kind, &worker}, func() error {
 		if states, ok := jobs[n]; ok {
 			before = states[0]
 		}
@@ -65,8 +59,9 @@ func Compare(ctx context.Context, tx *ledger.Tx, from, to projection.Moment, lim
 		case kind.IsSignOfLife():
 			delete(silent, worker.Int64)
 		}
-	}
-	if err := rows.Err(); err != nil {
+		return nil
+	})
+	if err != nil {
 		return d, err
 	}
 	if d.Cells, err = cellsOf(ctx, tx, jobs, limit); err != nil {

@@ -10,6 +10,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/internal/table"
 )
 
 // Queue describes one queue and its jobs at one time.
@@ -239,22 +240,15 @@ func statusOf(byName map[string]*Queue, name string) *Queue {
 func eachQueue(ctx context.Context, tx *ledger.Tx, byName map[string]*Queue, take func(*Queue),
 	columns []any, query string, args ...any) error {
 	rows, err := tx.Query(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var queue int64
-		if err := rows.Scan(append([]any{&queue}, columns...)...); err != nil {
-			return err
-		}
+	var queue int64
+	return table.Each(rows, err, append([]any{&queue}, columns...), func() error {
 		name, err := tx.NameOf(ctx, queue)
 		if err != nil {
 			return err
 		}
 		take(statusOf(byName, name))
-	}
-	return rows.Err()
+		return nil
+	})
 }
 
 var activity = event.SQL(`SELECT j.queue, e.kind, count(*) FROM events e JOIN jobs j ON j.n = e.job

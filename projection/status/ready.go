@@ -92,26 +92,19 @@ WHERE lane IS NOT NULL AND run_at <= ? GROUP BY queue, lane`
 // ReadyLanes returns the lanes with jobs that are ready at now.
 func ReadyLanes(ctx context.Context, tx *ledger.Tx, now time.Time) (found []ReadyLane, err error) {
 	rows, err := tx.Query(ctx, readyLanes, event.Micros(now))
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	seen := make(map[string]int) // by lane
-	for rows.Next() {
-		var l ReadyLane
-		var queue, since int64
-		var text string
-		if err := rows.Scan(&queue, &text, &l.Jobs, &since); err != nil {
-			return nil, err
-		}
+	var l ReadyLane
+	var queue, since int64
+	var text string
+	err = table.Each(rows, err, []any{&queue, &text, &l.Jobs, &since}, func() error {
 		if l.Queue, err = tx.NameOf(ctx, queue); err != nil {
-			return nil, err
+			return err
 		}
 		if base, _, ok := group.Split(text); ok {
 			text = group.Plain(base)
 		}
 		if l.Priority, l.Version, l.Requires, err = lane.Parse(text); err != nil {
-			return nil, err
+			return err
 		}
 		l.Since = event.FromMicros(since)
 		if i, ok := seen[text]; ok { // another group of the lane
@@ -119,12 +112,13 @@ func ReadyLanes(ctx context.Context, tx *ledger.Tx, now time.Time) (found []Read
 			if l.Since.Before(found[i].Since) {
 				found[i].Since = l.Since
 			}
-			continue
+			return nil
 		}
 		seen[text] = len(found)
 		found = append(found, l)
-	}
-	return found, rows.Err()
+		return nil
+	})
+	return found, err
 }
 
 // ReadyLanesAmong is ReadyLanes of jobs that are not read from the tables: those of a moment.

@@ -8,6 +8,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/internal/table"
 )
 
 // Service says who serves the jobs of one queue, version and set of labels.
@@ -54,22 +55,15 @@ func (f *Workforce) addUnannounced(ctx context.Context, tx *ledger.Tx, m project
 	}
 	f.unannounced = make(map[string]bool)
 	rows, err := tx.Query(ctx, claimsByUnannounced, hourAgo, m.Pos)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var queue int64
-		if err := rows.Scan(&queue); err != nil {
-			return err
-		}
+	var queue int64
+	return table.Each(rows, err, []any{&queue}, func() error {
 		name, err := tx.NameOf(ctx, queue)
 		if err != nil {
 			return err
 		}
 		f.unannounced[name] = true
-	}
-	return rows.Err()
+		return nil
+	})
 }
 
 // Present returns the workers that are there: working or idle.

@@ -58,19 +58,13 @@ WHERE e.kind = {taken_over} AND e.kind > {rareAfter} AND e.worker IS NOT NULL AN
 // takenOver returns the jobs whose claims each process took over after a pos, by its number.
 func takenOver(ctx context.Context, tx *ledger.Tx, after int64) (jobs map[int64][]int64, err error) {
 	rows, err := tx.Query(ctx, takeovers, after)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	jobs = make(map[int64][]int64)
-	for rows.Next() {
-		var n, job int64
-		if err := rows.Scan(&n, &job); err != nil {
-			return nil, err
-		}
+	var n, job int64
+	err = table.Each(rows, err, []any{&n, &job}, func() error {
 		jobs[n] = append(jobs[n], job)
-	}
-	return jobs, rows.Err()
+		return nil
+	})
+	return jobs, err
 }
 
 // signsOf returns the signs of life of the process with the number n, which took over claims of the jobs
@@ -114,22 +108,11 @@ var claimsOf = `SELECT r.job FROM (` + recentClaims + `256) r`
 // those whose claims it took over.
 func heldThen(ctx context.Context, tx *ledger.Tx, n int64, over []int64, m projection.Moment) (
 	held []projection.Job, err error) {
-	rows, err := tx.Query(ctx, claimsOf, n, m.Pos)
+	claimed, err := table.Numbers(ctx, tx, claimsOf, n, m.Pos)
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	claimed := slices.Clone(over)
-	for rows.Next() {
-		var job int64
-		if err := rows.Scan(&job); err != nil {
-			return nil, err
-		}
-		claimed = append(claimed, job)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
+	claimed = append(claimed, over...)
 	slices.Sort(claimed)
 	claimed = slices.Compact(claimed)
 	owner, err := tx.WorkerOf(ctx, n)

@@ -10,6 +10,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/deps"
+	"jobledger/projection/internal/table"
 )
 
 // maxWaits is how many jobs an explanation names that a job waits for.
@@ -98,22 +99,16 @@ type reference struct {
 func before(ctx context.Context, tx *ledger.Tx, j projection.Job, m projection.Moment) (found []reference,
 	err error) {
 	rows, err := tx.Query(ctx, preceding, j.N, m.Pos, "%"+string(j.ID)+"%")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var id, text string
-		if err := rows.Scan(&id, &text); err != nil {
-			return nil, err
-		}
+	var id, text string
+	err = table.Each(rows, err, []any{&id, &text}, func() error {
 		for on := event.OnSucceeded; on <= event.OnFinished; on++ {
 			if containsReference(text, event.FormatReference(j.ID, on)) {
 				found = append(found, reference{event.JobID(id), on})
 			}
 		}
-	}
-	return found, rows.Err()
+		return nil
+	})
+	return found, err
 }
 
 // containsReference reports whether the JSON list text has ref.

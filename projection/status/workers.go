@@ -12,6 +12,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/ledger/process"
 	"jobledger/projection"
+	"jobledger/projection/internal/table"
 )
 
 // WorkerState says whether a worker process is alive, as far as the ledger shows.
@@ -286,22 +287,15 @@ func addLost(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, m proj
 
 func findPresent(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker) error {
 	rows, err := tx.Query(ctx, presentNow)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var n, seen int64
-		if err := rows.Scan(&n, &seen); err != nil {
-			return err
-		}
+	var n, seen int64
+	return table.Each(rows, err, []any{&n, &seen}, func() error {
 		w, err := workerIn(ctx, tx, found, n)
 		if err != nil {
 			return err
 		}
 		w.present = event.FromMicros(seen)
-	}
-	return rows.Err()
+		return nil
+	})
 }
 
 // workerIn returns the worker with the number n, and adds it where it is new.
@@ -325,18 +319,11 @@ WHERE e.job IS NULL AND e.seq IS NULL AND e.kind IN ({worker_started}, {worker_s
 func addLives(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, m projection.Moment,
 	all bool) error {
 	rows, err := tx.Query(ctx, lives)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var pos, n, kind, at int64
-		var data *string
-		if err := rows.Scan(&pos, &n, &kind, &at, &data); err != nil {
-			return err
-		}
+	var pos, n, kind, at int64
+	var data *string
+	return table.Each(rows, err, []any{&pos, &n, &kind, &at, &data}, func() error {
 		if found[n] == nil && (!all || pos > m.Pos) {
-			continue
+			return nil
 		}
 		w, err := workerIn(ctx, tx, found, n)
 		if err != nil {
@@ -344,12 +331,12 @@ func addLives(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, m pro
 		}
 		if pos > m.Pos {
 			w.later = event.FromMicros(at)
-			continue
+			return nil
 		}
 		if event.Kind(kind) == event.KindWorkerStopped {
 			w.lives--
 			w.StoppedAt = event.FromMicros(at)
-			continue
+			return nil
 		}
 		if w.lives++; w.StartedAt.IsZero() {
 			w.StartedAt = event.FromMicros(at)
@@ -358,8 +345,8 @@ func addLives(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, m pro
 		if err := w.serves(data); err != nil {
 			return fmt.Errorf("%w: worker %s: %w", ledger.ErrDamaged, w.Name, err)
 		}
-	}
-	return rows.Err()
+		return nil
+	})
 }
 
 // serves adds the queues and labels of one start: a process may have several workers.

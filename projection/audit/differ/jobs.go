@@ -107,20 +107,11 @@ func (c *Jobs) Compare(ctx context.Context, ns []int64) error {
 // Row reads the row of job n as it is stored, column by column.
 func Row(ctx context.Context, tx *ledger.Tx, n int64) (r table.Row, ok bool, err error) {
 	rows, err := tx.Query(ctx, `SELECT `+table.List+` FROM jobs j WHERE j.n = ?`, n)
-	if err != nil {
-		return r, false, err
+	into := make([]any, table.Width)
+	for i := range into {
+		into[i] = &r[i]
 	}
-	defer rows.Close()
-	if ok = rows.Next(); ok {
-		into := make([]any, table.Width)
-		for i := range into {
-			into[i] = &r[i]
-		}
-		err = rows.Scan(into...)
-	}
-	if err == nil {
-		err = rows.Err()
-	}
+	ok, err = table.First(rows, err, into...)
 	return r, ok, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"jobledger/ledger"
+	"jobledger/projection/internal/table"
 	"jobledger/projection/limit"
 )
 
@@ -85,23 +86,17 @@ func Limits(ctx context.Context, tx *ledger.Tx, folded limit.Set, whole bool, ho
 func storedLimits(ctx context.Context, tx *ledger.Tx) (stored map[LimitKey]limit.Row, order []LimitKey,
 	err error) {
 	rows, err := tx.Query(ctx, `SELECT `+limit.Columns+` FROM limits ORDER BY queue, grp`)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer rows.Close()
 	stored = make(map[LimitKey]limit.Row)
-	for rows.Next() {
-		var key LimitKey
-		var r limit.Row
-		into := []any{&key.Queue, &key.Group}
-		for i := range r[2:] {
-			into = append(into, &r[i+2])
-		}
-		if err := rows.Scan(into...); err != nil {
-			return nil, nil, err
-		}
+	var key LimitKey
+	var r limit.Row
+	into := []any{&key.Queue, &key.Group}
+	for i := range r[2:] {
+		into = append(into, &r[i+2])
+	}
+	err = table.Each(rows, err, into, func() error {
 		r[0], r[1] = key.Queue, key.Group
 		stored[key], order = r, append(order, key)
-	}
-	return stored, order, rows.Err()
+		return nil
+	})
+	return stored, order, err
 }

@@ -84,18 +84,12 @@ func queueRows(ctx context.Context, tx *ledger.Tx, folded map[string]projection.
 // storedQueues returns the rows of queues by number.
 func storedQueues(ctx context.Context, tx *ledger.Tx) (map[int64]queueRow, error) {
 	rows, err := tx.Query(ctx, `SELECT queue, paused, since, actor, reason FROM queues`)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	stored := make(map[int64]queueRow)
-	for rows.Next() {
-		var n int64
-		var r queueRow
-		if err := rows.Scan(&n, &r[0], &r[1], &r[2], &r[3]); err != nil {
-			return nil, err
-		}
+	var n int64
+	var r queueRow
+	err = table.Each(rows, err, []any{&n, &r[0], &r[1], &r[2], &r[3]}, func() error {
 		stored[n] = r
-	}
-	return stored, rows.Err()
+		return nil
+	})
+	return stored, err
 }

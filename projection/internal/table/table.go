@@ -1,11 +1,12 @@
 // Package table is the layout of the table jobs, as projection writes it and audit compares it, and ways to
-// read a single row and a column of numbers. It knows columns and values, not what they mean.
+// read the rows of a query. It knows columns and values, not what they mean.
 //
 // Held by TestHistoriesAreReadBackEqual of package projection, and by TestVerifyNamesEachDamagedColumn and
 // TestRebuildRepairsAnyDamage of package projection/audit.
 package table
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -58,36 +59,64 @@ func Number(n int64) any {
 // Moment returns t as a column holds it: microseconds, null if it is zero.
 func Moment(t time.Time) any { return Number(event.Micros(t)) }
 
-// ScanOne runs a query for at most one row. Without a row, into keeps its values.
-func ScanOne(ctx context.Context, tx *ledger.Tx, query string, into []any, args ...any) error {
-	rows, err := tx.Query(ctx, query, args...)
+// Each scans the rows of a query one by one into the same places, and calls row after each. It closes the
+// rows. err is that of the query.
+func Each(rows *ledger.Rows, err error, into []any, row func() error) error {
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
-	if rows.Next() {
+	for rows.Next() {
 		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		if err := row(); err != nil {
 			return err
 		}
 	}
 	return rows.Err()
 }
 
-// Numbers runs a query for one column of integers and returns these.
-func Numbers(ctx context.Context, tx *ledger.Tx, query string, args ...any) (ns []int64, err error) {
-	rows, err := tx.Query(ctx, query, args...)
+// First scans the first row of a query, if it has any, and closes the rows. Without a row, into keeps its
+// values. err is that of the query.
+func First(rows *ledger.Rows, err error, into ...any) (found bool, _ error) {
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	defer rows.Close()
-	for rows.Next() {
-		var n int64
-		if err := rows.Scan(&n); err != nil {
-			return nil, err
-		}
-		ns = append(ns, n)
+	if found = rows.Next(); found {
+		err = rows.Scan(into...)
 	}
-	return ns, rows.Err()
+	return found, cmp.Or(err, rows.Err())
+}
+
+// All returns the rows of a query; into says where in a T the columns go. It closes the rows. err is that of
+// the query.
+func All[T any](rows *ledger.Rows, err error, into func(*T) []any) (found []T, _ error) {
+	var t, none T
+	err = Each(rows, err, into(&t), func() error {
+		found = append(found, t)
+		t = none
+		return nil
+	})
+	return found, err
+}
+
+// Column returns the values of a query for one column, and closes the rows. err is that of the query.
+func Column[T any](rows *ledger.Rows, err error) ([]T, error) {
+	return All(rows, err, func(value *T) []any { return []any{value} })
+}
+
+// ScanOne runs a query for at most one row. Without a row, into keeps its values.
+func ScanOne(ctx context.Context, tx *ledger.Tx, query string, into []any, args ...any) error {
+	rows, err := tx.Query(ctx, query, args...)
+	_, err = First(rows, err, into...)
+	return err
+}
+
+// Numbers runs a query for one column of integers and returns these.
+func Numbers(ctx context.Context, tx *ledger.Tx, query string, args ...any) (ns []int64, err error) {
+	return Column[int64](tx.Query(ctx, query, args...))
 }
 
 // Placeholders returns n question marks, separated by commas.
