@@ -19,9 +19,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/prove"
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
+	"jobledger/ledger/proof"
+	"jobledger/projection/audit"
 )
 
 // evidenceSite is a sealed ledger of some 280 events that this host has worked on, a copy of it from before
@@ -393,7 +400,114 @@ func TestWitnessKnowsARestore(t *testing.T) {
 	s.wantExit(0, `^ok: `, "verify")
 }
 
-// TestDocsVerifierOfProofs runs the script in docs/security.md, which shares no code with this program.
+// forgedProofs are texts of a proof of a whole job, of one event and of consistency in which something was
+// changed. other is a proof of a ledger that an attacker made, with the same name, and tie its consistency.
+func forgedProofs(whole, single, consistency, other, tie string) map[string]string {
+	entries := strings.SplitAfter(whole, "\n\n") // the last ones are the checkpoint
+	n := strings.Count(whole, "\nindex ")
+	head, events, checkpoint := "jobledger-proof/v1\n", slices.Clone(entries[:n]), strings.Join(entries[n:], "")
+	events[0] = strings.TrimPrefix(events[0], head)
+	with := func(list ...string) string { return head + strings.Join(list, "") + checkpoint }
+	lines := strings.Split(strings.TrimSuffix(events[1], "\n\n"), "\n") // leaf, index, hashes
+	second := func(edit func(lines []string) []string) string {
+		edited := strings.Join(edit(slices.Clone(lines)), "\n") + "\n\n"
+		return with(append([]string{events[0], edited}, events[2:]...)...)
+	}
+	strangers := strings.TrimPrefix(single[:strings.Index(single, "\n\n")+2], head)
+	others := strings.Split(strings.TrimSpace(events[2]), "\n")[2:]
+	named := strings.SplitAfterN(checkpoint, "\n", 4)
+	size, root := named[1], named[2]
+	of := func(parts ...string) string { return head + strings.Join(events, "") + strings.Join(parts, "") }
+	path, texts, _ := strings.Cut(consistency, "\n\n")
+	hashes := strings.Split(path, "\n")[1:]
+	older, newer, _ := strings.Cut(texts, "\n\n")
+	older += "\n\n"
+	tied := func(hashes []string, texts ...string) string {
+		return "jobledger-consistency/v1\n" + strings.Join(hashes, "\n") + "\n\n" + strings.Join(texts, "")
+	}
+	flip := func(text string, at int) string {
+		return text[:at] + string(map[bool]byte{true: 'B', false: 'A'}[text[at] == 'A']) + text[at+1:]
+	}
+	loose := func(hash string) string { // the same 32 bytes, for one who reads base64 carelessly
+		return hash[:42] + string(hash[42]+1) + "="
+	}
+	return map[string]string{
+		"edited actor":              strings.Replace(whole, "worker:", "Worker:", 1),
+		"edited kind":               strings.Replace(whole, `"kind":"succeeded"`, `"kind":"cancelled"`, 1),
+		"edited state":              strings.Replace(whole, `"to_state":"succeeded"`, `"to_state":"cancelled"`, 1),
+		"edited time":               strings.Replace(whole, `"at":"2`, `"at":"3`, 1),
+		"a space more":              strings.Replace(whole, `{"pos":`, `{ "pos":`, 1),
+		"a space behind":            strings.Replace(whole, "}\nindex", "} \nindex", 1),
+		"another index":             strings.Replace(whole, "\nindex 0\n", "\nindex 1\n", 1),
+		"index with a sign":         strings.Replace(whole, "\nindex 0\n", "\nindex +0\n", 1),
+		"index with a zero":         strings.Replace(whole, "\nindex 0\n", "\nindex 00\n", 1),
+		"negative index":            strings.Replace(whole, "\nindex 0\n", "\nindex -1\n", 1),
+		"index behind the end":      strings.Replace(whole, "\nindex 0\n", "\nindex 99999999\n", 1),
+		"index of no int64":         strings.Replace(whole, "\nindex 0\n", "\nindex 99999999999999999999\n", 1),
+		"no index":                  strings.Replace(whole, "\nindex 0\n", "\n", 1),
+		"another job's enqueue":     with(append([]string{strangers}, events[1:]...)...),
+		"without the first":         with(events[1:]...),
+		"without the second":        with(append([]string{events[0]}, events[2:]...)...),
+		"swapped":                   with(append([]string{events[1], events[0]}, events[2:]...)...),
+		"the first twice":           with(append([]string{events[0]}, events...)...),
+		"the last twice":            with(append(slices.Clone(events), events[n-1])...),
+		"first hash missing":        second(func(l []string) []string { return slices.Delete(l, 2, 3) }),
+		"last hash missing":         second(func(l []string) []string { return l[:len(l)-1] }),
+		"a hash more":               second(func(l []string) []string { return append(l, l[2]) }),
+		"hash changed":              second(func(l []string) []string { l[3] = flip(l[3], 7); return l }),
+		"hashes swapped":            second(func(l []string) []string { l[2], l[3] = l[3], l[2]; return l }),
+		"hash in loose base64":      second(func(l []string) []string { l[2] = loose(l[2]); return l }),
+		"hash cut":                  second(func(l []string) []string { l[2] = l[2][:40]; return l }),
+		"hashes of another event":   second(func(l []string) []string { return append(l[:2], others...) }),
+		"empty line within":         strings.Replace(whole, "\nindex 0\n", "\n\nindex 0\n", 1),
+		"no events":                 head + checkpoint,
+		"only the first line":       head,
+		"nothing":                   "",
+		"no first line":             strings.TrimPrefix(whole, head),
+		"another form":              strings.Replace(whole, "/v1\n", "/v2\n", 1),
+		"cut in an event":           whole[:len(whole)/3],
+		"cut before the checkpoint": head + strings.Join(events, ""),
+		"cut in the checkpoint":     whole[:len(head)+len(strings.Join(events, ""))+20],
+		"another name":              of("jobs.example.org\n", strings.Join(named[1:], "")),
+		"another size":              of(named[0], "1"+size, strings.Join(named[2:], "")),
+		"size with a zero":          of(named[0], "0"+size, strings.Join(named[2:], "")),
+		"another root":              of(named[0], size, flip(root, 3), named[3]),
+		"root in loose base64":      of(named[0], size, loose(root[:44])+"\n", named[3]),
+		"a line more":               of(named[0], size, root, "more\n", named[3]),
+		"text behind":               whole + "more\n",
+		"an event behind":           whole + events[0],
+		"signature of nothing":      whole + "— jobs.example.com\n",
+		"signature of no name":      whole + "—  AAAA\n",
+		"signature in loose base64": whole + "— jobs.example.com AAB=\n",
+		"signature that is cut":     whole + "— jobs.example.com AAAA",
+		`lines with \r\n`:           strings.ReplaceAll(whole, "\n", "\r\n"),
+		"another ledger":            other,
+		"another ledger's path":     other[:strings.LastIndex(other, "\njobs.example.com\n")+1] + checkpoint,
+		"another ledger's history":  tie,
+		"tie: hash changed":         tied(append([]string{flip(hashes[0], 9)}, hashes[1:]...), texts),
+		"tie: hash missing":         tied(hashes[1:], texts),
+		"tie: last hash missing":    tied(hashes[:len(hashes)-1], texts),
+		"tie: a hash more":          tied(append(slices.Clone(hashes), hashes[0]), texts),
+		"tie: hash in loose base64": tied(append([]string{loose(hashes[0])}, hashes[1:]...), texts),
+		"tie: no hashes":            tied(nil, texts),
+		"tie: swapped":              tied(hashes, newer, older),
+		"tie: the older twice":      tied(hashes, older, older),
+		"tie: the newer twice":      tied(hashes, newer, newer),
+		"tie: older size":           tied(hashes, strings.Replace(older, "\n", "\n1", 1), newer),
+		"tie: newer size":           tied(hashes, older, strings.Replace(newer, "\n", "\n1", 1)),
+		"tie: older root":           tied(hashes, flip(older, len(older)-10), newer),
+		"tie: newer root":           tied(hashes, older, flip(newer, strings.Index(newer, "=")-5)),
+		"tie: another name":         tied(hashes, older, strings.Replace(newer, ".com", ".org", 1)),
+		"tie: one checkpoint":       tied(hashes, older),
+		"tie: three checkpoints":    tied(hashes, older, newer, newer),
+		"tie: as a proof":           head + strings.Join(hashes, "\n") + "\n\n" + texts,
+		"a proof as a tie":          strings.Replace(whole, head, "jobledger-consistency/v1\n", 1),
+	}
+}
+
+// TestDocsVerifierOfProofs gives proofs to the script in docs/security.md, which shares no code with this
+// program, and to the program: those by any of 19 kept checkpoints hold, and what was changed does not. The
+// script gives the same answers without its assertions (-O), for it has none.
 func TestDocsVerifierOfProofs(t *testing.T) {
 	t.Parallel()
 	python, err := exec.LookPath("python3")
@@ -402,48 +516,143 @@ func TestDocsVerifierOfProofs(t *testing.T) {
 	}
 	_, script, _ := strings.Cut(readPage(t, "docs/security.md"), "```python\n")
 	script, _, _ = strings.Cut(script, "```")
-	if n := strings.Count(script, "\n"); n == 0 || n > 25 {
-		t.Fatalf("the script has %d lines, want up to 25", n)
+	if n := strings.Count(script, "\n"); n == 0 || n > 45 {
+		t.Fatalf("the script has %d lines, want up to 45", n)
 	}
-	s, job := evidenceSite(t)
+	s := site{TB: t, dir: t.TempDir()}
 	s.ok(os.WriteFile(s.path("verify_proof.py"), []byte(script), 0o600))
-	check := func(proof, kept string) (string, error) {
-		c := exec.Command(python, "verify_proof.py", proof, kept)
+	proofs, kept := keptProofs(s)
+	if len(kept) != 19 {
+		t.Fatalf("%d checkpoints were kept", len(kept))
+	}
+	s.ok(os.WriteFile(s.path("kept"), bytes.Join(kept, nil), 0o600))
+	s.ok(os.WriteFile(s.path("kept-crlf"), bytes.ReplaceAll(bytes.Join(kept, nil), []byte("\n"), []byte("\r\n")),
+		0o600))
+	names := slices.Sorted(maps.Keys(proofs))
+	s.ok(os.Mkdir(s.path("proofs"), 0o700))
+	for i, name := range names {
+		s.ok(os.WriteFile(s.path(fmt.Sprint("proofs/", i)), []byte(proofs[name]), 0o600))
+	}
+	const driver = `
+import contextlib, io, runpy, sys
+for i in range(int(sys.argv[1])):
+    for kept in "kept", "kept-crlf", "verify_proof.py":
+        sys.argv = ["verify_proof.py", "proofs/%d" % i, kept]
+        try:
+            with contextlib.redirect_stdout(io.StringIO()) as said:
+                runpy.run_path("verify_proof.py")
+            print("holds" if "not proven: " in said.getvalue() else "says nothing")
+        except SystemExit as e:
+            print(e.code)
+        except Exception as e:
+            print("cannot be read:", e)
+`
+	for _, option := range []string{"-B", "-O"} {
+		c := exec.Command(python, option, "-c", driver, fmt.Sprint(len(names)))
 		c.Dir = s.dir
 		out, err := c.CombinedOutput()
-		return string(out), err
-	}
-	for i, what := range []string{job, "pos:1", "pos:2", "pos:255", "pos:256", "pos:257", "pos:272"} {
-		name := fmt.Sprintf("%d.proof", i)
-		s.run("prove", what, "-o", name)
-		out, err := check(name, "kept")
-		if err != nil || i == 0 && strings.Count(out, "\n") < 3 || !strings.Contains(out, " cli:") {
-			t.Errorf("%s: %v, %s", what, err, out)
+		got := strings.Split(string(out), "\n")
+		if err != nil || len(got) != 3*len(names)+1 {
+			t.Fatalf("python3 %s: %v\n%s", option, err, out)
+		}
+		for i, name := range names {
+			good := strings.HasPrefix(name, "good")
+			if (got[3*i] == "holds") != good || (got[3*i+1] == "holds") != good || got[3*i+2] == "holds" {
+				t.Errorf("python3 %s, %s: %q\n%s", option, name, got[3*i:3*i+3], proofs[name])
+			}
 		}
 	}
-	whole, err := os.ReadFile(s.path("0.proof"))
-	s.ok(err)
-	parts := strings.Split(string(whole), "\n\n") // one for each event, and the checkpoint
-	another, err := os.ReadFile(s.path("6.proof"))
-	s.ok(err)
-	other, _, _ := strings.Cut(string(another), "\n\n") // the first event of another job
-	for name, text := range map[string]string{
-		"an edited event":       strings.Replace(string(whole), "worker:", "Worker:", 1),
-		"another place":         strings.Replace(string(whole), "\nindex 0\n", "\nindex 1\n", 1),
-		"another job's enqueue": strings.Join(append([]string{other}, parts[1:]...), "\n\n"),
-		"without its claim":     strings.Join(append([]string{parts[0]}, parts[2:]...), "\n\n"),
-		"another checkpoint":    strings.Replace(string(whole), "\njobs.example.com\n", "\njobs.example.org\n", 1),
-	} {
-		if text == string(whole) {
-			t.Fatalf("%s: nothing was changed", name)
+	forged := 0
+	for i, name := range names {
+		_, err := prove.Judge([]byte(proofs[name]), nil, kept)
+		good := strings.HasPrefix(name, "good")
+		if (err == nil) != good || !good && !errors.Is(err, proof.ErrInvalid) {
+			t.Errorf("%s: %v\n%s", name, err, proofs[name])
+		} else if !good {
+			forged++
 		}
-		s.ok(os.WriteFile(s.path("bad.proof"), []byte(text), 0o600))
-		if out, err := check("bad.proof", "kept"); err == nil {
-			t.Errorf("%s: accepted: %s", name, out)
+		if i%16 != 0 {
+			continue
 		}
-		s.wantExit(8, `does not hold`, "verify", "--proof", "bad.proof", "--checkpoint", "kept")
+		for _, file := range []string{"kept", "kept-crlf"} {
+			got := s.ran("verify", "--proof", fmt.Sprint("proofs/", i), "--checkpoint", file)
+			if (got.code == 0) != (err == nil) || err != nil && got.code != cli.ExitDiscrepancy {
+				t.Errorf("%s by %s: exit %d, %s", name, file, got.code, got.stderr)
+			}
+		}
 	}
-	if out, err := check("0.proof", filepath.Join(s.dir, "verify_proof.py")); err == nil {
-		t.Errorf("a checkpoint that was not kept: accepted: %s", out)
+	if forged < 40 {
+		t.Errorf("%d proofs were forged, want 40", forged)
 	}
+	t.Logf("%d proofs hold, %d forged ones do not", len(names)-forged, forged)
+}
+
+// keptProofs makes a ledger in which a job succeeds, of which 19 checkpoints were kept. It returns proofs
+// that hold, whose names begin with "good", and others that do not.
+func keptProofs(s site) (proofs map[string]string, kept [][]byte) {
+	s.Helper()
+	ctx := s.Context()
+	proofs = make(map[string]string)
+	grow := func(job string, sizes int) (service *commands.Service, kept [][]byte) {
+		service = &commands.Service{Store: ledgertest.Open(s)}
+		_, err := service.Enqueue(ctx, "cli:ada@build7", commands.Enqueue{Queue: "mail", ID: job})
+		s.ok(err)
+		_, err = service.StartSealing(ctx, "cli:ada@build7", "jobs.example.com", "", "")
+		s.ok(err)
+		claimed, err := service.Claim(ctx, commands.ClaimRequest{Queues: []string{"mail"}, Lease: time.Hour,
+			Worker: event.Worker{Name: "w1", Boot: "b1", Host: "h"}})
+		s.ok(err)
+		_, err = service.Apply(ctx, "worker:w1", claimed[0].ID, commands.Succeed{Token: claimed[0].Token})
+		s.ok(err)
+		for i := range sizes {
+			_, err := service.Enqueue(ctx, "cli:ada@build7",
+				slices.Repeat([]commands.Enqueue{{Queue: "bulk"}}, 1+i*3)...)
+			s.ok(err)
+			head, err := prove.NextHead(ctx, service.Store)
+			s.ok(err)
+			text, err := head.Sign()
+			s.ok(err)
+			kept = append(kept, text)
+		}
+		return service, kept
+	}
+	const job = "01KDY9FY88JTQ6ZVJ2V3M5X7Q0"
+	service, kept := grow(job, 19)
+	provedOf := func(service *commands.Service, positions []int64, kept ...[]byte) (text string) {
+		s.ok(service.Store.Read(ctx, func(tx *ledger.Tx) error {
+			p, err := prove.Prove(ctx, tx, positions, kept...)
+			text = string(p.Text)
+			return err
+		}))
+		return text
+	}
+	tieOf := func(service *commands.Service, older, newer []byte) (text string) {
+		s.ok(service.Store.Read(ctx, func(tx *ledger.Tx) error {
+			p, err := prove.ProveConsistency(ctx, tx, older, newer)
+			text = string(p.Text)
+			return err
+		}))
+		return text
+	}
+	whole := []int64{1, 3, 4}
+	for i, text := range kept {
+		proofs[fmt.Sprint("good job by ", i)] = provedOf(service, whole, text)
+		if i > 0 {
+			proofs[fmt.Sprint("good tie to ", i)] = tieOf(service, kept[i-1], text)
+			proofs[fmt.Sprint("good tie from first to ", i)] = tieOf(service, kept[0], text)
+		}
+	}
+	for _, pos := range []int64{1, 2, 5, 255, 256, 257, 500} {
+		proofs[fmt.Sprint("good event ", pos)] = provedOf(service, []int64{pos}, kept...)
+	}
+	another, forged := grow(job, 19)
+	maps.Copy(proofs, forgedProofs(provedOf(service, whole, kept[17]), provedOf(service, []int64{5}, kept[17]),
+		tieOf(service, kept[8], kept[17]), provedOf(another, whole, forged[17]),
+		tieOf(another, forged[8], forged[17])))
+	for _, service := range []*commands.Service{service, another} {
+		if v, err := audit.VerifyStore(ctx, service.Store, 0, nil); err != nil || len(v.Findings) > 0 {
+			s.Fatal(v.Findings, err)
+		}
+	}
+	return proofs, kept
 }

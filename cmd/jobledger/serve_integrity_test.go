@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"html"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -204,7 +205,9 @@ func TestIntegrityIsWhatTheCommandsSay(t *testing.T) {
 		h.Root != checkpoint.Root || h.Text != checkpoint.Text {
 		t.Errorf("the head is %+v, and checkpoint prints %+v", h, checkpoint)
 	}
-	lines, _, err := prove.ReadCheckpoints(kept)
+	content, err := os.ReadFile(kept)
+	check(t, err)
+	lines, _, err := prove.ReadKept(content)
 	check(t, err)
 	if q := answer.Seals; !q.Sealing || q.HandedOut != 1 || q.Count != 2 || q.Verdict != "same" ||
 		q.Checkpoint.Size != lines[0].Size || q.Checkpoint.Root != lines[0].Root.String() {

@@ -75,9 +75,12 @@ func ParseCheckpoint(text []byte, keys ...string) (c Checkpoint, err error) {
 	if len(signatures) == 0 && len(keys) > 0 {
 		return c, fmt.Errorf("%w: the checkpoint is not signed", ErrInvalid)
 	}
-	for line := range bytes.Lines(signatures) { // one signature has one text
-		_, encoded, _ := strings.Cut(strings.TrimPrefix(string(line), "— "), " ")
-		if _, err := base64.StdEncoding.Strict().DecodeString(strings.TrimSuffix(encoded, "\n")); err != nil {
+	for line := range bytes.Lines(signatures) { // one signature has one text, and nothing else follows
+		rest, marked := strings.CutPrefix(string(line), signatureMark)
+		name, encoded, _ := strings.Cut(rest, " ")
+		encoded, whole := strings.CutSuffix(encoded, "\n")
+		_, err := base64.StdEncoding.Strict().DecodeString(encoded)
+		if !marked || !whole || name == "" || encoded == "" || err != nil {
 			return c, fmt.Errorf("%w: the signature %.60q", ErrInvalid, line)
 		}
 	}

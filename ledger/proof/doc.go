@@ -9,11 +9,14 @@
 // A [Checkpoint] says how large the tree is and what its root is. A user who keeps one outside of the ledger
 // can show later that the events up to it are what they were. Its text is that of
 // https://c2sp.org/tlog-checkpoint, signed as https://c2sp.org/signed-note says. A [Proof] holds events,
-// where they are in the tree, and a checkpoint; it is checked without the ledger.
+// where they are in the tree, and a checkpoint; it is checked without the ledger. So is a [Consistency],
+// which ties a checkpoint to an older one.
 //
-// Files in reading order: merkle.go, checkpoint.go, split.go, proof.go, statement.go.
+// Files in reading order: merkle.go, checkpoint.go, split.go, proof.go, consistency.go,
+// statement.go.
 //
 // Held by TestTreeRootIsThatOfRFC6962, TestProofHoldsAndNoChangedByteDoes,
+// TestConsistencyHoldsBetweenAnySizes,
 // TestCheckpointIsReadAsItWasSigned and TestStatementFindsWhatWasTakenOut. This package is not part of the
 // Go API, and may change in any release.
 package proof

@@ -61,6 +61,12 @@ func (t *Tree) Inclusion(size, index int64) ([]Hash, error) {
 	return tlog.ProveRecord(size, index, t.reader(size))
 }
 
+// Consistency returns the hashes that prove that the tree over the first size leaves begins with the one over
+// the first older leaves.
+func (t *Tree) Consistency(size, older int64) ([]Hash, error) {
+	return tlog.ProveTree(size, older, t.reader(size))
+}
+
 // reader gives the stored hashes of tlog for a tree of size leaves.
 func (t *Tree) reader(size int64) tlog.HashReader {
 	return tlog.HashReaderFunc(func(indexes []int64) ([]Hash, error) {

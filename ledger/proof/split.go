@@ -12,10 +12,11 @@ import (
 const signatureMark = "— "
 
 // SplitCheckpoints returns the texts of the checkpoints in a file to which they were appended, one after the
-// other. It does not check signatures. Errors wrap [ErrInvalid].
+// other. It does not check signatures. What follows a line that begins with "# ", as no name does, is a
+// comment. Errors wrap [ErrInvalid].
 func SplitCheckpoints(file []byte) (texts [][]byte, err error) {
 	rest := file
-	for len(rest) > 0 {
+	for len(rest) > 0 && !bytes.HasPrefix(rest, []byte("# ")) {
 		end := bytes.Index(rest, []byte("\n\n"))
 		if end < 0 {
 			return nil, fmt.Errorf("%w: checkpoint %d of the file has no end", ErrInvalid, len(texts)+1)

@@ -108,6 +108,15 @@ func (t *Tree) Prove(ctx context.Context, size int64, positions ...int64) ([]pro
 	return entries, nil
 }
 
+// Consistency returns the hashes that prove that the tree over the first size events begins with the one over
+// the first older events. Errors: ErrBeyond for a size above Size.
+func (t *Tree) Consistency(ctx context.Context, size, older int64) ([]proof.Hash, error) {
+	if older < 1 || older > size || size > t.size {
+		return nil, fmt.Errorf("%w: from %d to %d events, of %d that there are", ErrBeyond, older, size, t.size)
+	}
+	return proof.NewTree(reader{ctx, t}).Consistency(size, older)
+}
+
 // reader is the [proof.Source] of a tree, for the time of one call.
 type reader struct {
 	ctx context.Context

@@ -13,35 +13,19 @@ import (
 	"jobledger/ledger/proof"
 )
 
-// ReadCheckpoints returns the checkpoints in a file, and their texts.
-func ReadCheckpoints(file string) (list []proof.Checkpoint, texts [][]byte, err error) {
-	content, err := os.ReadFile(file)
-	if err != nil {
-		return nil, nil, err
-	}
-	if texts, err = proof.SplitCheckpoints(content); err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", file, err)
-	}
-	for _, text := range texts {
-		c, err := proof.ParseCheckpoint(text)
-		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", file, err)
-		}
-		list = append(list, c)
-	}
-	return list, texts, nil
-}
-
 // CheckFile compares the ledger with the last checkpoint in a file to which another is to be appended. A file
 // that is empty or missing is right. Errors: ErrForked; proof.ErrInvalid if the file holds something else.
 func CheckFile(ctx context.Context, store *ledger.Store, file string) error {
-	info, err := os.Stat(file)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
+	content, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(content) == 0 {
 		return nil
 	}
-	list, _, err := ReadCheckpoints(file)
+	var list []proof.Checkpoint
+	if err == nil {
+		list, _, err = ReadKept(content)
+	}
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", file, err)
 	}
 	last := list[len(list)-1]
 	return store.Read(ctx, func(tx *ledger.Tx) error {

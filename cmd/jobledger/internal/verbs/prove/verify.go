@@ -39,9 +39,9 @@ func (p *Verbs) Verify() cli.Verb {
 			"With --against it also compares the ledger with checkpoints that were kept elsewhere: the first events " +
 			"of the ledger must be those of each. Where they part, it names the events among which the first " +
 			"difference is, and the restore that explains it, if one does.\n" +
-			"With --proof it checks a file that 'jobledger prove' made, and needs no ledger. It says what is " +
-			"proven, and what is not. --key and --checkpoint say whom to believe: without one of them, the " +
-			"writer of the file may have made up all of it.",
+			"With --proof it checks a file that 'jobledger prove' made, of a job or with --consistency, and needs " +
+			"no ledger. It says what is proven, and what is not. --key and --checkpoint say whom to believe: " +
+			"without one of them, the writer of the file may have made up all of it.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "logs", Usage: "also check the files that 'logs' shows"},
 			&cli.StringFlag{Name: "since", Usage: "only what came after the event `POS`, as a number or pos:N; 0 is " +
@@ -51,7 +51,7 @@ func (p *Verbs) Verify() cli.Verb {
 			cli.ListFlag("key",
 				"with --proof or --against: a checkpoint must be signed with this `KEY`, a public key or "+
 					"a file with one; may be repeated, then with one of them"),
-			&cli.StringFlag{Name: "checkpoint", Usage: "with --proof: its checkpoint must be one of those in `FILE`"},
+			cli.ListFlag("checkpoint", "with --proof: its checkpoints must be among those in `FILE`; may be repeated"),
 		},
 		Examples: []cli.Example{
 			{"jobledger verify", "exit 0 if everything is right"},
@@ -80,7 +80,7 @@ func (p *Verbs) verify(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	kept, err := readAgainst(c)
+	kept, err := p.readAgainst(c)
 	if err != nil {
 		return err
 	}

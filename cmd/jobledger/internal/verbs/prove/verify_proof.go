@@ -50,16 +50,26 @@ func publicKeys(c *cli.Context) (keys []string, err error) {
 	return keys, nil
 }
 
-// keptFile reads a file with checkpoints that were kept.
-func keptFile(flag, file string) (list []proof.Checkpoint, texts [][]byte, err error) {
-	list, texts, err = prove.ReadCheckpoints(file)
-	switch {
-	case errors.Is(err, proof.ErrInvalid):
-		return nil, nil, cli.Exitf(cli.ExitDiscrepancy, "--%s: %w", flag, err)
-	case err != nil:
-		return nil, nil, cli.Usagef("--%s: %w", flag, err)
+// keptFile reads a file with checkpoints that were kept, - for standard input.
+func (p *Verbs) keptFile(flag, file string) (list []proof.Checkpoint, texts [][]byte, err error) {
+	content, err := p.input(flag, file)
+	if err != nil {
+		return nil, nil, err
+	}
+	if list, texts, err = prove.ReadKept(content); err != nil {
+		return nil, nil, cli.Exitf(cli.ExitDiscrepancy, "--%s: %s: %w", flag, file, err)
 	}
 	return list, texts, nil
+}
+
+// input returns what is in the file that a flag names, - for standard input.
+func (p *Verbs) input(flag, file string) ([]byte, error) {
+	content, done, err := p.OpenInput("--"+flag, file)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return io.ReadAll(content)
 }
 
 // verifyProof checks a proof. It opens no ledger.
@@ -69,17 +79,14 @@ func (p *Verbs) verifyProof(c *cli.Context) error {
 		return err
 	}
 	var kept [][]byte
-	if c.IsSet("checkpoint") {
-		if _, kept, err = keptFile("checkpoint", c.String("checkpoint")); err != nil {
+	for _, file := range c.StringSlice("checkpoint") {
+		_, texts, err := p.keptFile("checkpoint", file)
+		if err != nil {
 			return err
 		}
+		kept = append(kept, texts...)
 	}
-	content, done, err := p.OpenInput("--proof", c.String("proof"))
-	if err != nil {
-		return err
-	}
-	defer done()
-	text, err := io.ReadAll(content)
+	text, err := p.input("proof", c.String("proof"))
 	if err != nil {
 		return err
 	}
@@ -130,6 +137,25 @@ func (p *Verbs) proofFails(err error) error {
 // judgedJSON is j for programs.
 func judgedJSON(j prove.Judged) any {
 	list := func(of []string) []string { return append([]string{}, of...) }
+	if j.Older != nil {
+		type checkpoint struct {
+			Size    int64    `json:"size"`
+			Root    string   `json:"root"`
+			Signers []string `json:"signers"`
+			Checked []string `json:"keys"`
+			Kept    bool     `json:"kept"`
+		}
+		of := func(b prove.Believed) checkpoint {
+			return checkpoint{b.Size, b.Root.String(), list(b.Signers), list(b.Checked), b.Kept}
+		}
+		return struct {
+			OK     bool       `json:"ok"`
+			Origin string     `json:"origin"`
+			Older  checkpoint `json:"older"`
+			Newer  checkpoint `json:"newer"`
+			Not    []string   `json:"not_proven"`
+		}{true, j.Origin, of(*j.Older), of(j.Believed), j.NotShown()}
+	}
 	return struct {
 		OK      bool              `json:"ok"`
 		Origin  string            `json:"origin"`
@@ -157,13 +183,13 @@ type keptCheckpoints struct {
 }
 
 // readAgainst reads the files of --against. With --key, every checkpoint must be signed with one of the keys.
-func readAgainst(c *cli.Context) (kept keptCheckpoints, err error) {
+func (p *Verbs) readAgainst(c *cli.Context) (kept keptCheckpoints, err error) {
 	keys, err := publicKeys(c)
 	if err != nil {
 		return kept, err
 	}
 	for _, file := range c.StringSlice("against") {
-		list, texts, err := keptFile("against", file)
+		list, texts, err := p.keptFile("against", file)
 		if err != nil {
 			return kept, err
 		}
