@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -18,7 +17,6 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/fault"
-	"jobledger/ledger/event"
 	"jobledger/projection/audit"
 )
 
@@ -266,75 +264,6 @@ func TestDocsListEveryFinding(t *testing.T) {
 			t.Errorf("docs/operations.md says of %s %q, and the program %q", c.Code, rows[c.Code], c.Finds)
 		}
 	}
-}
-
-// TestDocsListEveryKindAndField compares docs/kinds.md with the fields that events have in their public form.
-func TestDocsListEveryKindAndField(t *testing.T) {
-	page := readPage(t, "docs/kinds.md")
-	fields := make(map[string][]string) // by kind, in order
-	for line := range strings.Lines(readPage(t, "../../testdata/events.golden.jsonl")) {
-		var event struct {
-			Kind string
-			Data json.RawMessage
-		}
-		if err := json.Unmarshal([]byte(line), &event); err != nil {
-			t.Fatal(err)
-		}
-		// some fields are omitted when empty
-		if found := keys(t, event.Data); len(found) >= len(fields[event.Kind]) {
-			fields[event.Kind] = found
-		}
-	}
-	known := make(map[string]bool)
-	for _, kind := range event.Kinds() {
-		row := regexp.MustCompile(fmt.Sprintf("(?m)^\\| %d \\| `%s` \\| .* \\| `(.*)` \\|$", int(kind), kind))
-		m := row.FindStringSubmatch(page)
-		if m == nil {
-			t.Errorf("docs/kinds.md has no row for %d %s", int(kind), kind)
-			continue
-		}
-		if want := strings.Join(fields[kind.String()], ", "); m[1] != want {
-			t.Errorf("%s: got fields %s, want %s", kind, m[1], want)
-		}
-		for _, field := range fields[kind.String()] {
-			known[field] = true
-		}
-	}
-	_, table, _ := strings.Cut(page, "\n## The fields\n")
-	for row := range strings.Lines(table) {
-		names, _, _ := strings.Cut(strings.TrimPrefix(row, "|"), "|")
-		for _, m := range codeSpan().FindAllString(names, -1) {
-			name := strings.Trim(m, "`")
-			if !known[name] {
-				t.Errorf("docs/kinds.md describes %s, which no event has", name)
-			}
-			delete(known, name)
-		}
-	}
-	for name := range known {
-		t.Errorf("docs/kinds.md does not describe %s", name)
-	}
-}
-
-// keys returns the names of an object's fields, in order.
-func keys(t *testing.T, object json.RawMessage) (names []string) {
-	t.Helper()
-	decoder := json.NewDecoder(strings.NewReader(string(object)))
-	if _, err := decoder.Token(); err != nil {
-		t.Fatal(err)
-	}
-	for decoder.More() {
-		name, err := decoder.Token()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var value json.RawMessage
-		if err := decoder.Decode(&value); err != nil {
-			t.Fatal(err)
-		}
-		names = append(names, fmt.Sprint(name))
-	}
-	return names
 }
 
 // TestDocsListEveryPackage checks that docs/architecture.md names each package of the module, by its path or

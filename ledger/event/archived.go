@@ -8,17 +8,18 @@ import (
 // Archived: the events of a range were copied into a segment file of the archive, and the copy was read back.
 // The ranges of a ledger's archived events follow on each other without a gap.
 type Archived struct {
-	Lo     int64  `event:"lo"` // the events Lo+1, …, Hi
-	Hi     int64  `event:"hi,min=1"`
+	Lo     int64  `event:"lo"`                     // the archived events are those from Lo+1 to Hi
+	Hi     int64  `event:"hi,min=1"`               // the last archived event
 	Root   string `event:"root,required"`          // of the hash tree over the events up to Hi, in base64
 	SHA256 string `event:"sha256,digest,required"` // of the file, in hex
-	Bytes  int64  `event:"bytes,min=1"`            // of the file
-	Jobs   int64  `event:"jobs"`                   // that have lines in the file
+	Bytes  int64  `event:"bytes,min=1"`            // the size of the file
+	Jobs   int64  `event:"jobs"`                   // jobs that have lines in the file
 	// lines of earlier events of these jobs, which the file has as well
-	CarriedIn int64     `event:"carried_in"`
-	FirstAt   time.Time `event:"first_at,required"`
-	LastAt    time.Time `event:"last_at,required"`
-	Reason    string    `event:"reason"`
+	CarriedIn int64 `event:"carried_in"`
+	// of the first archived event
+	FirstAt time.Time `event:"first_at,required"`
+	LastAt  time.Time `event:"last_at,required"` // of the last archived event
+	Reason  string    `event:"reason"`
 }
 
 // Kind returns KindArchived.

@@ -8,9 +8,13 @@ import (
 // Backoff says how long a job waits before it is tried again: Min after the first failure, after each further
 // one Factor times as long, up to Max. The zero Backoff is DefaultBackoff.
 type Backoff struct {
-	Min    time.Duration `event:"backoff_min"` // 1 ms to 31 days, in whole microseconds
-	Max    time.Duration `event:"backoff_max"`
-	Factor float64       `event:"backoff_factor"` // 1 to 100, in thousandths
+	// the wait after the first failure: 1 ms to 31 days, in whole microseconds; 0: all three are the default,
+	// 1 s, doubled up to 1 h
+	Min time.Duration `event:"backoff_min"`
+	// the longest wait after a failure
+	Max time.Duration `event:"backoff_max"`
+	// each wait is so many times as long as the one before: 1 to 100, in thousandths
+	Factor float64 `event:"backoff_factor"`
 }
 
 // DefaultBackoff is that of jobs which have no other.

@@ -10,43 +10,54 @@ type Body interface {
 }
 
 // Enqueued: a job was accepted. The job's id is in the envelope.
+// States: – → queued or blocked.
 type Enqueued struct {
-	Queue         string            `event:"queue,label,required"`
-	Priority      int               `event:"priority,min=-100,max=100"`
-	RunAt         time.Time         `event:"run_at,required"`
-	MaxAttempts   int               `event:"max_attempts,min=1"`
-	MaxRuntime    time.Duration     `event:"max_runtime"`   // 0: none
-	Version       string            `event:"version,label"` // "": any worker
-	Requires      []string          `event:"requires,label"`
+	Queue string `event:"queue,label,required"` // the queue
+	// -100 to 100; higher is claimed first
+	Priority int       `event:"priority,min=-100,max=100"`
+	RunAt    time.Time `event:"run_at,required"` // not before this time
+	// failures after which the job is failed for good
+	MaxAttempts int `event:"max_attempts,min=1"`
+	// how long an attempt may take; 0: any time
+	MaxRuntime time.Duration `event:"max_runtime"`
+	// the version of worker that the job needs; "": any
+	Version string `event:"version,label"`
+	// labels that a worker must have
+	Requires []string `event:"requires,label"`
+	// the caller's own name for the job, unique in its queue for ever, or as UniqueWhile says; "": none
 	Key           string            `event:"key"`
-	Tags          map[string]string `event:"tags"`
+	Tags          map[string]string `event:"tags"`                           // the caller's own labels
 	PayloadSHA256 string            `event:"payload_sha256,digest,required"` // hex of SHA-256(salt‖payload)
-	PayloadBytes  int64             `event:"payload_bytes"`
+	PayloadBytes  int64             `event:"payload_bytes"`                  // size of the payload
 
 	Schedule string `event:"schedule,label"` // whose job it is; "": of none
 	// the moment of the schedule that it is for; zero: an operator's run besides the ticks
 	Tick time.Time `event:"tick"`
 	Next time.Time `event:"next"` // the schedule's next tick after that; zero: none
 
-	Group string `event:"group,group"` // "": none
+	// the group of the job; groups are served in rotation; "": none
+	Group string `event:"group,group"`
 
 	Backoff Backoff // zero: the default one
 
-	// After lists the jobs that this one waits for, and Before those that are to wait for this one too: ids,
-	// each with ":failed" or ":finished" behind it where success is not what is waited for.
-	After  []string `event:"after,reference"`
+	// the ids of the jobs that it waits for, each with ":failed" or ":finished" behind it where success is not
+	// what is waited for
+	After []string `event:"after,reference"`
+	// the ids of the blocked jobs that wait for this one too, as in After
 	Before []string `event:"before,reference"`
 	Hold   bool     `event:"hold"` // it waits until an operator lifts the hold
 	// it begins as blocked: something that it waits for has not come about
 	Blocked bool `event:"blocked"`
 
-	// how long Key is its own: WhileQueued or WhileUnfinished; "": for ever
+	// how long Key is its own, until a worker claims it or until it has ended; "": for ever
 	UniqueWhile string `event:"unique_while,oneof=queued|unfinished"`
 }
 
 // Claimed: a worker took the job. The worker's process (boot, host, pid, version) is in the envelope's
 // Worker.
+// States: queued → claimed.
 type Claimed struct {
+	// the end of the lease, unless a heartbeat extends it
 	LeaseUntil time.Time     `event:"lease_until,required"`
 	MaxRuntime time.Duration `event:"max_runtime"` // the one in force for this claim; 0: none
 	// a limit of the queue was in force: the end of the claim frees a slot
@@ -54,38 +65,51 @@ type Claimed struct {
 }
 
 // Heartbeat: the owner proved to be alive.
+// States: claimed, running → running.
 type Heartbeat struct {
 	LeaseUntil time.Time `event:"lease_until,required"`
-	Progress   *float64  `event:"progress,min=0,max=1"` // 0…1; nil: not said
-	Note       string    `event:"note"`
-	// which process the worker is to end and may not signal, and why; "": none
+	// 0 to 1, as the owner reported; nil: not said
+	Progress *float64 `event:"progress,min=0,max=1"`
+	// the owner's own words on its progress; "": none
+	Note string `event:"note"`
+	// a process of the attempt that is to end and may not be signalled, and why; the lease may then go on
+	// beyond the max runtime; "": none
 	CannotEnd string `event:"cannot_end"`
 }
 
 // Succeeded: the owner finished the job.
+// States: claimed, running → succeeded.
 type Succeeded struct {
-	// hex of SHA-256(salt‖result); "" without a result
+	// hex of SHA-256(salt‖result); "": no result
 	ResultSHA256 string `event:"result_sha256,digest"`
-	ResultBytes  int64  `event:"result_bytes"`
-	ExitCode     *int   `event:"exit_code"` // nil: no process
-	Output       Output
+	ResultBytes  int64  `event:"result_bytes"` // size of the result
+	// nil: no process, or it was ended by a signal
+	ExitCode *int `event:"exit_code"`
+	Output   Output
 }
 
 // Failed: the owner's attempt failed.
+// States: claimed, running → queued or failed.
 type Failed struct {
-	ErrorCode   string    `event:"error_code,label,required"`
-	ErrorDetail string    `event:"error_detail"`
-	ExitCode    *int      `event:"exit_code"`
-	Signal      string    `event:"signal"`
-	RetryAt     time.Time `event:"retry_at"` // zero: gave up
-	Output      Output
+	// the reason of a failure, for programs
+	ErrorCode string `event:"error_code,label,required"`
+	// the reason of a failure, for people; up to 8 KiB; "": none
+	ErrorDetail string `event:"error_detail"`
+	ExitCode    *int   `event:"exit_code"`
+	// the signal that ended the command; "": none
+	Signal string `event:"signal"`
+	// when the job is tried again; zero: it is failed for good
+	RetryAt time.Time `event:"retry_at"`
+	Output  Output
 }
 
 // Released: the owner gave the job back before its end; no failure.
+// States: claimed, running → queued.
 type Released struct {
-	Reason string    `event:"reason"`
+	Reason string    `event:"reason"` // why, as given; "": not said
 	RunAt  time.Time `event:"run_at,required"`
-	Snooze bool      `event:"snooze"` // the job itself asked to be run later; counted
+	// the job itself asked to be run later; counted, up to 99
+	Snooze bool `event:"snooze"`
 	Output Output
 	// with which the command ended; nil: none ended, or an older program did not say
 	ExitCode *int `event:"exit_code"`
@@ -95,16 +119,17 @@ type Released struct {
 // They have the job's salt before the bytes, as Digest has it, so that nothing can be guessed once that is
 // erased.
 type Output struct {
-	// hex; "" where it wrote nothing, or was not to be looked at
+	// digest of all that the command wrote to standard output; "": nothing, or it was not looked at
 	StdoutSHA256 string `event:"stdout_sha256"`
-	StdoutBytes  int64  `event:"stdout_bytes"`
-	StderrSHA256 string `event:"stderr_sha256"` // likewise
-	StderrBytes  int64  `event:"stderr_bytes"`
+	StdoutBytes  int64  `event:"stdout_bytes"` // how much that was, kept or not
+	// digest of all that it wrote to standard error; "": likewise
+	StderrSHA256 string `event:"stderr_sha256"`
+	StderrBytes  int64  `event:"stderr_bytes"` // how much that was, kept or not
 
-	// StdoutKeptSHA256 and StderrKeptSHA256 are the digests of what the log files hold, where that is not all
-	// that was written: head and tail of a flood, what was written before an error, or nothing, where a file
-	// could not be made. Else they are "".
+	// digest of what the log file holds, if that is not all that was written: head and tail of a flood, what
+	// was written before an error, or nothing where no file could be made; "": all of it
 	StdoutKeptSHA256 string `event:"stdout_kept_sha256,digest"`
+	// digest of what the other log file holds, if that is not all; "": all of it
 	StderrKeptSHA256 string `event:"stderr_kept_sha256,digest"`
 }
 
@@ -115,17 +140,22 @@ const (
 )
 
 // Reclaimed: a sweeper took the job back from an owner that was silent, or beyond its max runtime.
+// States: claimed, running → queued or failed.
 type Reclaimed struct {
-	// LeaseExpired or MaxRuntime
-	Reason        string    `event:"reason,required,oneof=lease_expired|max_runtime"`
+	// also the job's error_code; max_runtime says that its owner was still heard of when that time was over,
+	// and lease_expired that it was not; older events say max_runtime whenever that time was over when the
+	// sweeper looked
+	Reason string `event:"reason,required,oneof=lease_expired|max_runtime"`
+	// the last sign of life of the claim
 	LastHeartbeat time.Time `event:"last_heartbeat,required"`
 	LeaseUntil    time.Time `event:"lease_until,required"`
-	RetryAt       time.Time `event:"retry_at"` // zero: gave up
+	RetryAt       time.Time `event:"retry_at"`
 	// the CannotEnd of its last heartbeat: a process that may run on; "": none
 	StillRunning string `event:"still_running"`
 }
 
 // Cancelled: an operator ended the job.
+// States: queued, claimed, running, blocked → cancelled.
 type Cancelled struct {
 	Reason string `event:"reason"`
 	// the job whose end cannot be what this one waited for; "": an operator cancelled it
@@ -133,20 +163,22 @@ type Cancelled struct {
 }
 
 // Retried: an operator queued an ended job again.
+// States: succeeded, failed, cancelled → queued; cancelled → blocked.
 type Retried struct {
 	Reason string `event:"reason"`
-	// zero: at once; else it waits until then for a command that may still run
+	// when a command of it that may still run has ended for certain; zero: at once
 	RunAt time.Time `event:"run_at"`
 
-	// Because is the job that was queued again, on which this one waits once more; "": an operator retried it.
+	// the job that was queued again, on which this one waits once more; "": an operator retried it
 	Because JobID `event:"because,job"`
 	Alone   bool  `event:"alone"` // the jobs that were cancelled because of it stay so
 
-	// KeyTaken says that another job has its key by now, so that it is cancelled again.
+	// another job has its key by now, so that it is cancelled again
 	KeyTaken bool `event:"key_taken"`
 }
 
 // Rescheduled: an operator changed when, or before which others, a queued job runs.
+// States: queued → queued; blocked → blocked.
 type Rescheduled struct {
 	RunAt    time.Time `event:"run_at,required"`
 	Priority int       `event:"priority,min=-100,max=100"`
@@ -154,6 +186,7 @@ type Rescheduled struct {
 }
 
 // Unblocked: a job need not wait any longer, or its hold was lifted.
+// States: blocked → queued or blocked.
 type Unblocked struct {
 	// the job whose end was the last that it waited for; "": an operator lifted its hold
 	Because JobID  `event:"because,job"`
@@ -164,18 +197,18 @@ type Unblocked struct {
 
 // Refused: a write with a token that was not the live one. Nothing changed.
 type Refused struct {
-	// heartbeat, succeed, fail, release
+	// the command
 	Command string `event:"command,required,oneof=heartbeat|succeed|fail|release|take_over"`
-	Why     string `event:"why,required"`
-	// hex of SHA-256(salt‖result) of the result that was offered; "" if none was
+	Why     string `event:"why,required"` // the reason of the refusal
+	// hex of SHA-256(salt‖result) of the result that was offered; "": none was
 	OfferedSHA256 string `event:"offered_sha256,digest"`
-	OfferedBytes  int64  `event:"offered_bytes"`
+	OfferedBytes  int64  `event:"offered_bytes"` // size of that result
 }
 
 // Erased: payload, results and salt were removed.
 type Erased struct {
-	Bodies int    `event:"bodies"` // how many
-	Bytes  int64  `event:"bytes"`
+	Bodies int    `event:"bodies"` // how many payloads and results
+	Bytes  int64  `event:"bytes"`  // how many bytes that was
 	Reason string `event:"reason"`
 }
 
@@ -196,24 +229,26 @@ type QueueResumed struct {
 // and GroupRate; without any the group has none.
 type QueueLimited struct {
 	Queue string `event:"queue,label,required"`
-	Group string `event:"group,group"` // "": the queue as a whole
+	// the group whose exception this is; "": it is about the queue as a whole
+	Group string `event:"group,group"`
 	// how many of its jobs may be claimed or running at once; 0: any number
 	Running  int `event:"running,max=1000000"`
 	PerGroup int `event:"per_group,max=1000000"` // how many of each group; 0: any number
 
 	// how many may start within RatePer, evenly spread; 0: any number
 	Rate    int           `event:"rate,max=1000000"`
-	RatePer time.Duration `event:"rate_per,max=744h"` // 0 without a rate
+	RatePer time.Duration `event:"rate_per,max=744h"` // the time of Rate
 	// how many of them may start at once after a pause; 0: one
 	Burst int `event:"burst,max=1000000"`
 
 	// how many of each group may start within GroupRatePer; 0: any number
-	GroupRate    int           `event:"group_rate,max=1000000"`
-	GroupRatePer time.Duration `event:"group_rate_per,max=744h"` // 0 without such a rate
+	GroupRate int `event:"group_rate,max=1000000"`
+	// the time of GroupRate
+	GroupRatePer time.Duration `event:"group_rate_per,max=744h"`
 	// how many of them may start at once after a pause; 0: one
 	GroupBurst int `event:"group_burst,max=1000000"`
 
-	// Ageing is the wait that counts as much as one more of priority; 0: a priority always comes first.
+	// the wait that counts as much as one more of priority; 0: a priority always comes first
 	Ageing time.Duration `event:"ageing,max=744h"`
 
 	Reason string `event:"reason"`
@@ -221,8 +256,8 @@ type QueueLimited struct {
 
 // WorkerStarted: a worker process began. Boot, host, pid and version are in the envelope's Worker.
 type WorkerStarted struct {
-	Queues       []string `event:"queues,required"`
-	Capabilities []string `event:"capabilities"`
+	Queues       []string `event:"queues,required"` // the queues that it serves
+	Capabilities []string `event:"capabilities"`    // its labels
 }
 
 // WorkerStopped: a worker process ended in an orderly way.
@@ -232,31 +267,34 @@ type WorkerStopped struct{}
 type Rebuilt struct {
 	Jobs    int64 `event:"jobs"`    // rows derived
 	Changed int64 `event:"changed"` // old rows that differed, were missing, or should not exist
+	// rows that were missing, and were derived
 	Missing int64 `event:"missing"`
-	Extra   int64 `event:"extra"`
+	Extra   int64 `event:"extra"` // rows without an event, removed
 }
 
 // Restored: the ledger was restored from a backup.
 type Restored struct {
-	From   string `event:"from"`
-	Events int64  `event:"events"` // that the backup held; this one follows on them
+	From string `event:"from"` // the file that was restored
+	// that the backup held; this one follows on them
+	Events int64 `event:"events"`
 	// events of the previous ledger that the backup lacks; nil: not known, or no previous ledger
 	Lost *int `event:"lost,min=0"`
 
-	// HeadSize and HeadRoot say how many events the ledger that was replaced had, and the root of its hash tree
-	// in base64; 0 and "" where it was not sealed, where it could not be read, or where there was none.
-	HeadSize int64  `event:"head_size"`
+	// how many events the ledger that was replaced had; 0: it was not sealed, could not be read, or there was
+	// none
+	HeadSize int64 `event:"head_size"`
+	// the root of the hash tree of that ledger, in base64; "": likewise
 	HeadRoot string `event:"head_root"`
 }
 
 // Imported: the ledger's events came from a file.
 type Imported struct {
-	From   string `event:"from"`
-	Events int64  `event:"events"`
-	// of those events: how many named a payload or result that the file had not, unerased
+	From   string `event:"from"`   // the file
+	Events int64  `event:"events"` // that the file held
+	// payloads and results that these events name and the file had not, other than erased ones
 	MissingBodies int64 `event:"missing_bodies"`
 
-	// AsOf is the moment of which the ledger is a copy, for looking at; zero: the ledger is to go on.
+	// the moment of which the ledger is a copy, for looking at; zero: the ledger is to go on
 	AsOf time.Time `event:"as_of"`
 }
 
@@ -279,7 +317,8 @@ const (
 type Stopped struct {
 	ExitCode *int   `event:"exit_code"` // nil: it was killed, or never began
 	Signal   string `event:"signal"`
-	Why      string `event:"why,required,oneof=cancelled|reclaimed"` // WhyCancelled or WhyReclaimed
+	// how it came that the claim was over
+	Why string `event:"why,required,oneof=cancelled|reclaimed"`
 }
 
 // Survived: the command of the last claim, which was cancelled, could not be ended, and runs on. The envelope
@@ -292,6 +331,7 @@ type Survived struct {
 
 // TakenOver: another process of the same worker holds the claim from now on, with the same token. The
 // process (boot, host, pid, version) is in the envelope's Worker.
+// States: claimed, running → running.
 type TakenOver struct {
 	LeaseUntil time.Time `event:"lease_until,required"`
 }

@@ -9,10 +9,10 @@ type JobID string
 // of that name. Two workers are the same when all fields are equal.
 type Worker struct {
 	Name    string
-	Boot    string // a ULID per process
-	Host    string
-	PID     int
-	Version string // the version of jobs that it takes; "" takes jobs without a version
+	Boot    string // a ULID per process, so that a reused name is never a mistaken identity
+	Host    string // of the worker
+	PID     int    // of the worker's process
+	Version string // the version of jobs that it takes; "": of those without one
 }
 
 // Event is one fact. Appended, it is never changed (I1).

@@ -17,20 +17,22 @@ const ledgerIDBytes = 16
 // Or the payloads and results of one of them, which had stayed, were erased.
 type Removed struct {
 	Hi        int64  `event:"hi,min=256"` // up to this event; their segments end here, or before
-	Jobs      int64  `event:"jobs"`
-	Events    int64  `event:"events"` // of these jobs
-	Bodies    int64  `event:"bodies"` // payloads and results, which are in no segment file
-	BodyBytes int64  `event:"bytes"`
-	Keys      int64  `event:"keys"` // of the jobs' keys, those that stay theirs for ever
-	More      bool   `event:"more"` // there were more jobs to remove
+	Jobs      int64  `event:"jobs"`       // jobs that left
+	Events    int64  `event:"events"`     // of these jobs
+	Bodies    int64  `event:"bodies"`     // payloads and results, which are in no segment file
+	BodyBytes int64  `event:"bytes"`      // of these payloads and results
+	Keys      int64  `event:"keys"`       // of the jobs' keys, those that stay theirs for ever
+	More      bool   `event:"more"`       // there were more jobs to remove
 	Reason    string `event:"reason"`
 	// payloads and results of these jobs that stay, where erase reaches them
 	Kept int64 `event:"kept"`
-	// in place of jobs that leave: one that had left; Bodies and BodyBytes are what was erased
+	// in place of jobs that leave: one that had left; Bodies and BodyBytes are what was erased, besides the
+	// salt of its key; "": none
 	Erased JobID `event:"erased"`
 	// the id of the ledger, where its first event left; 32 digits in hex
 	Ledger string `event:"ledger"`
-	// Jobs by queue, in the order of the names; none: an older program did not say
+	// jobs by queue, in the order of the names: [["mail",120,60,11]] are 120 that had succeeded, 60 failed and
+	// 11 cancelled; none: an older program did not say
 	Left []Left `event:"left"`
 }
 

@@ -29,28 +29,30 @@ const (
 
 // ScheduleSet: from here on jobs of this form are enqueued at these times. A later one replaces it.
 type ScheduleSet struct {
-	Name  string        `event:"name,label,required"`
-	Queue string        `event:"queue,label,required"`
-	Cron  string        `event:"cron"`  // five fields, or a name such as @daily; "": Every says when
-	Every time.Duration `event:"every"` // 0: Cron says when
+	Name  string `event:"name,label,required"` // of the schedule
+	Queue string `event:"queue,label,required"`
+	Cron  string `event:"cron"` // five fields, or a name such as @daily; "": Every says when
+	// the period of the ticks; 0: Cron says when
+	Every time.Duration `event:"every"`
 	// of Every: the ticks are this moment and those each Every after it
-	From   time.Time     `event:"from"`
-	Zone   string        `event:"zone"`   // of Cron: the IANA name of the time zone
+	From time.Time `event:"from"`
+	// of Cron: the IANA name of the time zone; "": Every says when
+	Zone   string        `event:"zone"`
 	Jitter time.Duration `event:"jitter"` // jobs run up to so much later than their tick
-	// CatchUpLast, CatchUpAll or CatchUpNone
+	// what is done about missed ticks
 	CatchUp string        `event:"catch_up,required,oneof=last|all|none"`
 	Within  time.Duration `event:"within"` // a tick that is older makes no job; 0: no limit
-	// OverlapSkip, OverlapWait, OverlapReplace or OverlapAllow
+	// what is done while the last job has not ended
 	Overlap string `event:"overlap,required,oneof=skip|wait|replace|allow"`
 
-	// this and what follows is the form of the jobs
+	// of the jobs, as what follows
 	Priority    int               `event:"priority,min=-100,max=100"`
 	MaxAttempts int               `event:"max_attempts,min=1"`
 	MaxRuntime  time.Duration     `event:"max_runtime"`
 	Version     string            `event:"version,label"`
 	Requires    []string          `event:"requires,label"`
 	Tags        map[string]string `event:"tags"`
-	Payload     string            `event:"payload"`
+	Payload     string            `event:"payload"` // of the jobs
 
 	Next   time.Time `event:"next"` // the first tick; zero: none, or the schedule is paused
 	Reason string    `event:"reason"`
@@ -77,11 +79,13 @@ type ScheduleRemoved struct {
 
 // ScheduleSkipped: ticks that made no job.
 type ScheduleSkipped struct {
-	Name   string    `event:"name,label,required"`
-	From   time.Time `event:"from,required"` // the first of them
-	To     time.Time `event:"to,required"`   // the last of them
-	Count  int64     `event:"count,min=1"`
-	Why    string    `event:"why,required,oneof=missed|late|too_old|too_many|overlap|refused"`
+	Name  string    `event:"name,label,required"`
+	From  time.Time `event:"from,required"` // the first tick that was skipped
+	To    time.Time `event:"to,required"`   // the last one
+	Count int64     `event:"count,min=1"`   // how many ticks
+	// why they made no job
+	Why string `event:"why,required,oneof=missed|late|too_old|too_many|overlap|refused"`
+	// the same in words; "": nothing more is known
 	Detail string    `event:"detail"`
 	Next   time.Time `event:"next"` // the schedule's next tick; zero: none
 }

@@ -9,6 +9,7 @@ const (
 )
 
 // Replaced: a producer gave another payload to a job that waits.
+// States: queued → queued; blocked → blocked.
 type Replaced struct {
 	// hex of SHA-256(salt‖payload), with the salt of the job
 	PayloadSHA256 string `event:"payload_sha256,digest,required"`

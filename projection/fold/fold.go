@@ -7,6 +7,7 @@ package fold
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"jobledger/ledger"
@@ -82,20 +83,6 @@ func (f *Fold) Add(j *projection.Job, e *event.Event) error {
 		return f.addQueue(b.Queue, e)
 	case *event.QueueResumed:
 		return f.addQueue(b.Queue, e)
-	case *event.QueueLimited, *event.WorkerStarted, *event.WorkerStopped, *event.Rebuilt, *event.Restored,
-		*event.Imported, *event.Sealing, *event.Archived, *event.QueueDefaults, *event.Removed,
-		*event.ArchivePolicy:
-		if e.N != 0 || e.Seq != 0 {
-			return fmt.Errorf("%w: %s concerns a job", projection.ErrIllegal, e.Kind())
-		}
-		return f.Limits.Add(*e)
-	case *event.ScheduleSet, *event.SchedulePaused, *event.ScheduleResumed, *event.ScheduleRemoved,
-		*event.ScheduleSkipped:
-		if e.N != 0 || e.Seq != 0 {
-			return fmt.Errorf("%w: %s concerns a job", projection.ErrIllegal, e.Kind())
-		}
-		f.Gaps.Pass(f.Schedules, *e)
-		return f.Schedules.Add(*e)
 	case *event.Claimed:
 		if j != nil {
 			f.Limits.Start(j.Queue, j.Group, e.At)
@@ -110,8 +97,15 @@ func (f *Fold) Add(j *projection.Job, e *event.Event) error {
 			return err
 		}
 	}
-	if j == nil {
+	switch {
+	case e.Kind().OfJob() && j == nil:
 		return fmt.Errorf("%w: %s of no job", projection.ErrIllegal, e.Kind())
+	case e.Kind().OfJob():
+	case e.N != 0 || e.Seq != 0:
+		return fmt.Errorf("%w: %s concerns a job", projection.ErrIllegal, e.Kind())
+	default:
+		f.Gaps.Pass(f.Schedules, *e)
+		return errors.Join(f.Limits.Add(*e), f.Schedules.Add(*e))
 	}
 	held, lane := j.State.Held(), ""
 	if j.Group != "" {

@@ -91,15 +91,14 @@ func (f *Fold) Add(e event.Event) error {
 		f.Queues[b.Queue], err = projection.EvolveQueue(f.Queues[b.Queue], e)
 	case *event.QueueResumed:
 		f.Queues[b.Queue], err = projection.EvolveQueue(f.Queues[b.Queue], e)
-	case *event.QueueLimited, *event.WorkerStarted, *event.WorkerStopped, *event.Rebuilt, *event.Restored,
-		*event.Imported, *event.QueueDefaults, *event.Removed, *event.ArchivePolicy:
 	case *event.Archived:
 		f.Archived = append(f.Archived, *b)
-	case *event.ScheduleSet, *event.SchedulePaused, *event.ScheduleResumed, *event.ScheduleRemoved,
-		*event.ScheduleSkipped:
 	case *event.Sealing:
 		f.Sealing, err = projection.EvolveSealing(f.Sealing, e)
 	default:
+		if !e.Kind().OfJob() {
+			return nil
+		}
 		f.Jobs[e.N], err = projection.Evolve(f.Jobs[e.N], e)
 	}
 	return err
