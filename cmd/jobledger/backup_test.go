@@ -194,6 +194,7 @@ func (s site) inSmallPlace(size, script string) string {
 // A copy that does not fit on the disk is removed.
 func TestBackupAndRestoreOnFullDisk(t *testing.T) {
 	t.Parallel()
+	ledgertest.Slow(t)
 	s := newSite(t)
 	for range 20 {
 		s.enqueue(strings.Repeat("x", 20_000))

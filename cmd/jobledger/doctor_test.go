@@ -613,6 +613,7 @@ func TestDoctorStoppedProcess(t *testing.T) {
 // A read that does not end keeps the -wal file growing.
 func TestDoctorLongRead(t *testing.T) {
 	t.Parallel()
+	ledgertest.Slow(t)
 	s := newSite(t)
 	s.ok(os.Chmod(s.dir, 0o700))
 	s.withService(0, func(ctx context.Context, service *commands.Service) {
@@ -654,6 +655,7 @@ func TestDoctorLongRead(t *testing.T) {
 // A worker whose program was replaced by an upgrade is found until it has been started again.
 func TestDoctorReplacedProgram(t *testing.T) {
 	t.Parallel()
+	ledgertest.Slow(t)
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux shows which program a process runs")
 	}
@@ -689,6 +691,7 @@ func TestDoctorReplacedProgram(t *testing.T) {
 // A process that has locked the whole file keeps every other one out.
 func TestDoctorExclusiveLock(t *testing.T) {
 	t.Parallel()
+	ledgertest.Slow(t)
 	s := newSite(t)
 	file, err := sql.Open("sqlite", s.path(db)+"?_pragma=locking_mode(exclusive)")
 	s.ok(err)
@@ -707,6 +710,7 @@ func TestDoctorExclusiveLock(t *testing.T) {
 // A user without rights gets fewer checks. The findings say so, and the other checks run.
 func TestDoctorAsOtherUser(t *testing.T) {
 	t.Parallel()
+	ledgertest.Slow(t)
 	s := newSite(t)
 	s.enqueue("x")
 	who := "another user"

@@ -94,6 +94,7 @@ func (r unendedSite) over(a *running, others ...*running) {
 
 func TestDependentWaitsForCancelledCommand(t *testing.T) {
 	t.Parallel()
+	ledgertest.Slow(t)
 	for name, test := range map[string]func(r unendedSite){
 		"enqueued before the cancel": func(r unendedSite) {
 			parent, a := r.frozen("60s")
@@ -221,6 +222,7 @@ func TestLimitCountsCancelledCommand(t *testing.T) {
 
 func TestUniqueKeyOfCancelledCommand(t *testing.T) {
 	t.Parallel()
+	ledgertest.Slow(t)
 	r := newUnended(t)
 	parent, a := r.frozen("60s", "--key", "k", "--unique-while", "unfinished")
 	other := []string{"enqueue", "-q", "mail", "--key", "k", "--unique-while", "unfinished", "next"}

@@ -140,6 +140,7 @@ const sawMore = `this host saw jobs\.example\.com with \d+ events`
 // TestAttackEvidence does what an attacker can who may write the ledger's file, and checks what each of the
 // checks says, as the table in docs/security.md has it.
 func TestAttackEvidence(t *testing.T) {
+	ledgertest.Slow(t)
 	base, job := evidenceSite(t)
 	base.wantExit(cli.ExitOK, `checkpoint: it holds, of \d+ events`, againstKept...)
 	attacks := map[string]func(s site){

@@ -116,6 +116,7 @@ func importing(t *testing.T, db, text string) (code int, stderr string) {
 
 func TestImportRefusesDamagedLines(t *testing.T) {
 	t.Parallel()
+	ledgertest.Slow(t)
 	lines := smallHistory(t)
 	empty := ledgertest.Open(t)
 	for _, d := range damages {

@@ -86,6 +86,7 @@ func (s site) acknowledged(keys []string) {
 
 func TestFileSizeLimitLosesNothing(t *testing.T) {
 	t.Parallel()
+	ledgertest.Slow(t)
 	s := newSite(t)
 	var acknowledged []string
 	outcomes := make(map[int]int)
@@ -173,6 +174,7 @@ func (s site) succeeded() int {
 
 func TestFileSizeLimitLiftedUnderWorker(t *testing.T) {
 	t.Parallel()
+	ledgertest.Slow(t)
 	s := newSite(t)
 	keys := s.enqueueMany(20)
 	// in blocks of 512 bytes: the -wal file soon has no space
@@ -194,6 +196,7 @@ func TestFileSizeLimitLiftedUnderWorker(t *testing.T) {
 
 func TestOpenFileLimitIsReported(t *testing.T) {
 	t.Parallel()
+	ledgertest.Slow(t)
 	s := newSite(t)
 	var acknowledged []string
 	outcomes := make(map[int]int)
@@ -225,6 +228,7 @@ func openFiles(t testing.TB, pid int) int {
 
 func TestOpenFileLimitLiftedUnderWorker(t *testing.T) {
 	t.Parallel()
+	ledgertest.Slow(t)
 	s := newSite(t)
 	w := s.work("--", "true")
 	first := s.enqueue("x")

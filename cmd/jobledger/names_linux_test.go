@@ -12,6 +12,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/doctor"
+	"jobledger/ledger/ledgertest"
 )
 
 // writingVerbs change the ledger, and readingVerbs do not.
@@ -32,6 +33,7 @@ func at(name string, words []string) []string {
 // lost, so nothing is acknowledged at either name.
 func TestSecondNameLosesNoAcknowledgedJob(t *testing.T) {
 	t.Parallel()
+	ledgertest.Slow(t)
 	s := newSite(t)
 	s.mkdir("other")
 	const second = "other/jobledger.db"
@@ -104,6 +106,7 @@ func (s site) inNamespace(script string) string {
 // As "-v ./jobledger.db:/data/jobledger.db" does it in a container: the file is mounted without its folder.
 func TestFileMountedAloneLosesNoAcknowledgedJob(t *testing.T) {
 	t.Parallel()
+	ledgertest.Slow(t)
 	s := newSite(t)
 	s.mkdir("data")
 	s.touch("data/jobledger.db")

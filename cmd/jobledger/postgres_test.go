@@ -45,6 +45,7 @@ func (s site) administer(dsn string, statements ...string) {
 // Three processes, one of which is killed while it holds a job.
 func TestDemoOnPostgres(t *testing.T) {
 	t.Parallel()
+	ledgertest.Slow(t)
 	dsn := ledgertest.Postgres(t)
 	password, _ := must(url.Parse(dsn))(t).User.Password()
 	s := newServerSite(t, "")
@@ -242,6 +243,7 @@ func (s site) wantAllSucceeded(n int, w *running) {
 // separates temporary errors from permanent ones, and no output shows the password.
 func TestPostgresWrongPlaces(t *testing.T) {
 	t.Parallel()
+	ledgertest.Slow(t)
 	server := ledgertest.PostgresServer(t)
 	s := newServerSite(t, server.URL())
 	s.run("init")

@@ -132,6 +132,7 @@ func (s site) everythingIn(folder string) string {
 // A ledger of an older program on a read-only disk cannot be migrated there. A copy is.
 func TestOlderLedgerOnReadOnlyDiskIsRead(t *testing.T) {
 	t.Parallel()
+	ledgertest.Slow(t)
 	s := site{TB: t, dir: t.TempDir()}
 	s.mkdir("place")
 	place := site{TB: t, dir: s.path("place")}
@@ -155,6 +156,7 @@ func TestOlderLedgerOnReadOnlyDiskIsRead(t *testing.T) {
 // Where there is no room for a copy, the answer says what to copy, and does not say "try again".
 func TestLedgerOnReadOnlyDiskWithoutRoomForCopy(t *testing.T) {
 	t.Parallel()
+	ledgertest.Slow(t)
 	s := newSite(t)
 	s.mkdir("place")
 	s.mkdir("small")
@@ -169,6 +171,7 @@ func TestLedgerOnReadOnlyDiskWithoutRoomForCopy(t *testing.T) {
 
 // A user with read permission only reads while a worker runs, sees what it commits, and leaves no file.
 func TestReaderWithoutWritePermissionSeesLiveLedger(t *testing.T) {
+	ledgertest.Slow(t)
 	if os.Geteuid() != 0 {
 		t.Skip("it takes two users")
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/ledger/ledgertest"
 )
 
 // exchanges are the ways in which users replace the file of a ledger that a worker uses: with a backup, or by
@@ -34,6 +35,7 @@ func (s site) move(from, to string) { s.Helper(); s.ok(os.Rename(s.path(from), s
 func (s site) mkdir(name string)    { s.Helper(); s.ok(os.Mkdir(s.path(name), 0o700)) }
 
 func TestWorkLedgerReplaced(t *testing.T) {
+	ledgertest.Slow(t)
 	for name, x := range exchanges {
 		for _, busy := range []bool{false, true} {
 			if busy {

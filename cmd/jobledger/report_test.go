@@ -68,6 +68,7 @@ var reportRecipes = []reportRecipe{
 
 // TestReportEqualsItsSQL compares each report on the bad night with the SQL of the cookbook.
 func TestReportEqualsItsSQL(t *testing.T) {
+	ledgertest.Slow(t)
 	recipes, translated := cookbook(t), inPostgres(t)
 	history, err := filepath.Abs("../../testdata/history/bad-night.jsonl")
 	if err != nil {

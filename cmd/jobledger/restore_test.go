@@ -15,6 +15,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/ledger"
+	"jobledger/ledger/ledgertest"
 	"jobledger/schema"
 )
 
@@ -66,6 +67,7 @@ func (s site) tempFiles() []string {
 // using the old file.
 func TestRestoreRefusedWhileLedgerIsOpen(t *testing.T) {
 	t.Parallel()
+	ledgertest.Slow(t)
 	s := newSite(t)
 	s.enqueue("x")
 	s.run("backup", "b.db")
@@ -300,6 +302,7 @@ func TestRestoreInterrupted(t *testing.T) {
 // Of two concurrent restores, one waits for the other or is refused.
 func TestRestoreTwiceConcurrently(t *testing.T) {
 	t.Parallel()
+	ledgertest.Slow(t)
 	s := newSite(t)
 	s.enqueue("x")
 	s.run("backup", "b.db")
@@ -328,6 +331,7 @@ func TestRestoreTwiceConcurrently(t *testing.T) {
 
 func TestRestoreKeepsOwner(t *testing.T) {
 	t.Parallel()
+	ledgertest.Slow(t)
 	s := newSite(t)
 	s.enqueue("x")
 	s.run("backup", "b.db")
@@ -355,6 +359,7 @@ func TestRestoreKeepsOwner(t *testing.T) {
 
 func TestRestoreThroughSymlink(t *testing.T) {
 	t.Parallel()
+	ledgertest.Slow(t)
 	s := newSite(t)
 	s.enqueue("x")
 	s.run("backup", "b.db")
@@ -381,6 +386,7 @@ func TestRestoreThroughSymlink(t *testing.T) {
 // A ledger that cannot be read can be replaced.
 func TestRestoreOverUnreadableLedger(t *testing.T) {
 	t.Parallel()
+	ledgertest.Slow(t)
 	s := newSite(t)
 	s.enqueue("x")
 	s.run("backup", "b.db")
@@ -415,6 +421,7 @@ func TestRestoreOverUnreadableLedger(t *testing.T) {
 // A ledger of an older version is migrated, then compared.
 func TestRestoreOverOlderVersion(t *testing.T) {
 	t.Parallel()
+	ledgertest.Slow(t)
 	migrations, err := schema.SQLite()
 	if err != nil {
 		t.Fatal(err)
@@ -434,6 +441,7 @@ func TestRestoreOverOlderVersion(t *testing.T) {
 // The backup may be in use, or on a read-only medium.
 func TestRestoreLeavesBackupUnchanged(t *testing.T) {
 	t.Parallel()
+	ledgertest.Slow(t)
 	s := newSite(t)
 	s.enqueue("x")
 	folder := s.path("archive")

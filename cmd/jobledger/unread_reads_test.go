@@ -13,12 +13,14 @@ import (
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/ledger/ledgertest"
 )
 
 // A command that reads the ledger and whose output is not read holds no snapshot while it waits: otherwise
 // the -wal file would keep growing.
 func TestUnreadOutputHoldsNoSnapshot(t *testing.T) {
 	t.Parallel()
+	ledgertest.Slow(t)
 	s := newSite(t)
 	job := ""
 	s.withService(0, func(ctx context.Context, service *commands.Service) {

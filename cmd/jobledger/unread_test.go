@@ -8,12 +8,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"jobledger/ledger/ledgertest"
 )
 
 // A worker whose stdout and stderr are a full pipe that is not read continues: it sends heartbeats, ends its
 // jobs and exits.
 func TestWorkUnreadOutputDelaysNoJob(t *testing.T) {
 	t.Parallel()
+	ledgertest.Slow(t)
 	s := newSite(t)
 	const flood = "head -c 500000 /dev/zero | tr '\\0' x; head -c 500000 /dev/zero | tr '\\0' y >&2"
 	noisy, failing, held := s.enqueue(flood), s.enqueue("exit 7"), s.enqueue(flood+"; sleep 3")

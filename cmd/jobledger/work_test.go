@@ -429,6 +429,7 @@ func TestWorkFrozenLosesJob(t *testing.T) {
 }
 
 func TestWorkKilledLeavesNoProcess(t *testing.T) {
+	ledgertest.Slow(t)
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Skip("needs setsid")
 	}

@@ -33,8 +33,9 @@ func All() bool {
 	return Long() || raced || *engine == "postgres" || named != nil && named.Value.String() != ""
 }
 
-// Slow skips a test that is too slow for each "go test ./...", where a quicker test is about the same thing.
-// All says when it runs.
+// Slow skips a test that is too slow for each "go test ./...": where a quicker test is about the same thing,
+// or where it is about an edge of the system, such as a full disk, that few changes touch. All says when it
+// runs.
 func Slow(t testing.TB) {
 	t.Helper()
 	if !All() {
