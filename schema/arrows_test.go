@@ -93,7 +93,7 @@ var stages = [][]string{
 	{"cmd/jobledger/internal/web/view"},
 	{"cmd/jobledger/internal/web/door"},
 	{"cmd/jobledger/internal/web/api", "cmd/jobledger/internal/web/work"},
-	{"cmd/jobledger/internal/web/act"},
+	{"cmd/jobledger/internal/web/act", "cmd/jobledger/internal/web/apidoc"},
 	{"cmd/jobledger/internal/web/page"},
 	{"cmd/jobledger/internal/web"},
 	{"cmd/jobledger/internal/verbs/produce", "cmd/jobledger/internal/verbs/work",

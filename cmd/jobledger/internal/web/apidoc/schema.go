@@ -1,4 +1,4 @@
-package page
+package apidoc
 
 import (
 	"bytes"
@@ -68,13 +68,13 @@ type schema struct {
 	MaxItems    *int
 }
 
-// fieldView is a schema as a page shows it: a field, or the whole of a body.
-type fieldView struct {
+// Field is a schema as a page shows it: a field, or the whole of a body.
+type Field struct {
 	Name     string // "": the whole
 	Type     string // in words, with the range of its values
 	About    string
 	Required bool
-	Fields   []fieldView // of an object, of each element of a list, or the kinds that it may be of
+	Fields   []Field // of an object, of each element of a list, or the kinds that it may be of
 }
 
 // typeText are the words for a type, as in string or null.
@@ -132,17 +132,17 @@ func listText(values []any) string {
 
 // field is s as a page shows it, with what it refers to in its place. Within are the schemas around it: one
 // that is among them is named, and not shown again.
-func (d *document) field(name string, s schema, within ...string) fieldView {
+func (d *Document) field(name string, s schema, within ...string) Field {
 	if ref, ok := strings.CutPrefix(s.Ref, "#/components/schemas/"); ok {
 		of, known := d.Components.Schemas.get(ref)
 		if !known || slices.Contains(within, ref) {
-			return fieldView{Name: name, Type: ref, About: s.Description}
+			return Field{Name: name, Type: ref, About: s.Description}
 		}
 		v := d.field(name, of, append(slices.Clone(within), ref)...)
 		v.Type = ref + ", " + v.Type
 		return v
 	}
-	v := fieldView{Name: name, Type: s.typeText() + s.rangeText(), About: s.Description}
+	v := Field{Name: name, Type: s.typeText() + s.rangeText(), About: s.Description}
 	switch {
 	case len(s.OneOf)+len(s.AnyOf) > 0:
 		v.Type = "one of these"
