@@ -59,6 +59,8 @@ type Program struct {
 	dbGiven bool     // --db stood on the line
 	Rest    []string // what stood after "--", for verbs that want it
 
+	said map[string]string // by flag: how its time was understood, once that was shown
+
 	Live   bool          // questions are about what is in the ledger, not about its archive
 	Opened *ledger.Store // the ledger of --db, where it is open already; may be nil
 }

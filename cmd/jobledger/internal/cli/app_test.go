@@ -173,9 +173,9 @@ func TestProgramRunsVerb(t *testing.T) {
 		{"-q gone", 6, "", "jobledger: queue gone is paused already\nhint: see 'jobledger status'\n"},
 		{"-q mail --grace 5", 2, "",
 			"jobledger: --grace: \"5\" has no unit; give a duration from 0s to 1h, such as 90s or 1h30m\n"},
-		{"-q mail --since 2026-05-04", 2, "",
-			"jobledger: --since: \"2026-05-04\" has no time zone: add Z or an offset such as +02:00\nhint: " +
-				when.WhenForms + "\n"},
+		{"-q mail --since 2026-02-30", 2, "",
+			"jobledger: --since: \"2026-02-30\" is not a time\nhint: " +
+				when.SpokenForms + "\n"},
 	}
 	for _, tt := range tests {
 		p, stdout := printing(0, false)
@@ -186,6 +186,26 @@ func TestProgramRunsVerb(t *testing.T) {
 		if code != tt.code || stdout.String() != tt.stdout || stderr.String() != tt.stderr {
 			t.Errorf("%s: got exit %d\n%s%s", tt.typed, code, stdout, stderr.String())
 		}
+	}
+}
+
+// A terminal shows, once, how a time without a zone was understood.
+func TestTerminalShowsTimes(t *testing.T) {
+	p, _ := printing(0, false)
+	var stderr strings.Builder
+	p.Stderr, p.StderrTerminal = &stderr, true
+	for range 2 {
+		for _, typed := range []string{"-q mail --since -2h", "-q mail --since 2026-05-04T06:00Z",
+			"-q mail --since yesterday"} {
+			if code := p.finish(p.Dispatch(t.Context(), append([]string{"pause"}, wordsOf(typed)...),
+				[]Verb{pauseLike(p)})); code != 0 {
+				t.Errorf("%s: exit %d", typed, code)
+			}
+		}
+	}
+	if got, want := stderr.String(), "jobledger: since Sun 2026-05-03 00:00 "; strings.Count(got, "\n") != 1 ||
+		!strings.HasPrefix(got, want) {
+		t.Errorf("got %q, want %s", got, want)
 	}
 }
 

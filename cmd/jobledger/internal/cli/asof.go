@@ -11,8 +11,8 @@ import (
 )
 
 // AboutAsOf is the paragraph about --as-of in the help of the verbs that have it.
-const AboutAsOf = " With --as-of it is what the events up to that moment add up to: a time, or a place in " +
-	"the ledger, pos:N. What has become of it is shown next to that."
+const AboutAsOf = " With --as-of it is what the events up to that moment add up to: a time, such as " +
+	"14:30 or 'yesterday 2pm', or a place in the ledger, pos:N. What has become of it is shown next to that."
 
 // AsOfFlag returns the flag --as-of.
 func AsOfFlag() Flag {

@@ -95,8 +95,8 @@ func (p *Program) WhenFlag(c *Context, name string) (w when.When, ok bool, err e
 	if !c.IsSet(name) {
 		return when.When{}, false, nil
 	}
-	w, err = ParseWhen(name, c.String(name), p.Now())
-	return w, err == nil, err
+	h, err := p.heard(name, c.String(name), false)
+	return h.When, err == nil, err
 }
 
 // FromTo reads --from and --to; one that was not given is nil. A --from later than --to, which would match

@@ -139,11 +139,11 @@ func addFind(asked url.Values, now time.Time, f *query.JobFilter) error {
 	matchOf := make(map[string]int) // where the match of a key is, with one added
 	for _, t := range terms {
 		if t.Key == "since" || t.Key == "until" {
-			moment, err := when.ReadWhen("find", t.Value, now)
+			moment, err := when.ReadSpoken("find", t.Value, now)
 			if err != nil {
 				return err
 			}
-			f.Bounds = append(f.Bounds, query.Bound{When: moment, Begin: t.Key == "since"})
+			f.Bounds = append(f.Bounds, query.Bound{When: moment.When, Begin: t.Key == "since"})
 			continue
 		}
 		i := matchOf[t.Key] - 1

@@ -34,7 +34,7 @@ func FuzzParseWhen(f *testing.F) {
 		if dated.MatchString(text) && !zoneLast().MatchString(strings.ToUpper(text)) {
 			t.Fatalf("%q has no zone and is read as %s", text, w)
 		}
-		if clockTime().MatchString(text) && (w.Time.After(now) || w.Time.Before(now.AddDate(0, 0, -2))) {
+		if IsClockTime(text) && (w.Time.After(now) || w.Time.Before(now.AddDate(0, 0, -2))) {
 			t.Fatalf("%q at %s is read as %s, which is not the last one", text, now, w)
 		}
 		again, err := ParseWhen(w.String(), now)
@@ -44,6 +44,37 @@ func FuzzParseWhen(f *testing.F) {
 		if err == nil && (again.ByPos != w.ByPos || again.Pos != w.Pos ||
 			!again.Time.Equal(w.Time.Truncate(time.Second))) {
 			t.Fatalf("%q is read as %s, and that as %s", text, w, again)
+		}
+	})
+}
+
+// What Spoken reads of a time of the day is on the side that is asked for, in any zone, and what it says it
+// understood is that moment.
+func FuzzSpoken(f *testing.F) {
+	for _, seed := range []string{"tue 02:00", "2pm yesterday", "24 dec", "dec 24 2027", "next fri noon",
+		"now + 2 hours", "tomorrow - 1 day + 10m", "2026-10-25t02:30", "midnight", "feb 29", "last sun 2:30", "+",
+		"today today", "12am", "+ 999999 years", "\x00", "24:00", "2pm2pm"} {
+		f.Add(seed, int64(1777874400), true)
+	}
+	zones := []string{"Europe/Berlin", "Australia/Lord_Howe", "Pacific/Apia", "America/St_Johns", "UTC"}
+	f.Fuzz(func(t *testing.T, text string, seconds int64, next bool) {
+		zone, err := time.LoadLocation(zones[uint64(seconds)%uint64(len(zones))])
+		if err != nil {
+			t.Skip(err)
+		}
+		now := time.Unix(seconds%4_000_000_000, 0).In(zone)
+		h, err := Spoken(text, now, next)
+		if err != nil {
+			if err.Error() == "" {
+				t.Fatalf("%q: an error without text", text)
+			}
+			return
+		}
+		if clock, ok := clockOf(text); ok && (h.Time.After(now) != next || h.Time.Sub(now).Abs() > 49*time.Hour) {
+			t.Fatalf("%q (%s) at %s is read as %s", text, clock, now, h)
+		}
+		if h.As != "" && !strings.HasPrefix(h.As, h.Time.Format("Mon 2006-01-02 15:04")) {
+			t.Fatalf("%q is read as %s, and said to be %s", text, h, h.As)
 		}
 	})
 }

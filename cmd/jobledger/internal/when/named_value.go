@@ -26,11 +26,21 @@ func ReadDuration(what, s string, lo, hi time.Duration, allowZero bool) (time.Du
 	return d, nil
 }
 
+// ReadSpoken is [Spoken] of the value of a field of a question, of the past. Its error is a
+// [query.InputError].
+func ReadSpoken(field, s string, now time.Time) (Heard, error) {
+	h, err := Spoken(s, now, false)
+	if err != nil {
+		return h, &query.InputError{Field: field, Reason: fmt.Sprintf("%q %s", s, err), Hint: SpokenForms}
+	}
+	return h, nil
+}
+
 // ReadNext is [ParseNext]; its errors begin with what.
 func ReadNext(what, s string, now time.Time) (time.Time, error) {
 	t, err := ParseNext(s, now)
 	if err != nil {
-		return t, fault.WithHint(fault.Usagef("%s: %q %w", what, s, err), "%s", NextForms)
+		return t, fault.WithHint(fault.Usagef("%s: %q %w", what, s, err), "%s", NextTimeForms)
 	}
 	return t, nil
 }

@@ -23,9 +23,6 @@ var whenLayouts = []string{
 }
 
 var (
-	clockTime = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?$`)
-	})
 	dateFirst = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}`)
 	})
@@ -71,17 +68,10 @@ func ParseWhen(s string, now time.Time) (When, error) {
 		}
 		return When{Time: now.Add(d)}, nil
 	}
-	if m := clockTime().FindStringSubmatch(s); m != nil {
-		hour, _ := strconv.Atoi(m[1])
-		minute, _ := strconv.Atoi(m[2])
-		second, _ := strconv.Atoi(m[3]) // 0 where there is none
-		at := func(daysAgo int) time.Time {
-			return time.Date(now.Year(), now.Month(), now.Day()-daysAgo, hour, minute, second, 0, now.Location())
-		}
-		if t := at(0); !t.After(now) {
-			return When{Time: t}, nil
-		}
-		return When{Time: at(1)}, nil
+	if IsClockTime(s) {
+		clock, _ := clockOf(s)
+		t, _, _ := day{clock: clock}.of(now, false)
+		return When{Time: t}, nil
 	}
 	for _, layout := range whenLayouts {
 		if t, err := time.Parse(layout, strings.ToUpper(s)); err == nil {
@@ -97,18 +87,22 @@ func ParseWhen(s string, now time.Time) (When, error) {
 	return refuse("is not a time")
 }
 
-// IsClockTime reports whether s is a time of the day, such as 15:04 or 15:04:05.
-func IsClockTime(s string) bool { return clockTime().MatchString(s) }
+// NextTimeForms is a hint at what [ParseNext] reads.
+const NextTimeForms = "give now, 2026-05-04T15:04:05+02:00, 15:04 (the next one) or +10m"
 
-// NextForms is a hint at what [ParseNext] reads.
-const NextForms = "give now, 2026-05-04T15:04:05+02:00, 15:04 (the next one) or +10m"
+// IsClockTime reports whether s is a time of the day, such as 15:04 or 15:04:05.
+func IsClockTime(s string) bool {
+	_, ok := clockOf(s)
+	return ok && s[0] <= '9' && s[len(s)-1] <= '9'
+}
 
 // ParseNext is [ParseWhen] for a time to come: 15:04 is the next one, and a place in the ledger is none.
 func ParseNext(s string, now time.Time) (time.Time, error) {
-	if IsClockTime(s) {
-		now = now.AddDate(0, 0, 1) // the last one up to tomorrow at this time is the next one
-	}
 	w, err := ParseWhen(s, now)
+	if IsClockTime(s) {
+		clock, _ := clockOf(s)
+		w.Time, _, _ = day{clock: clock}.of(now, true)
+	}
 	if err == nil && w.ByPos {
 		err = errors.New("is not a time")
 	}

@@ -12,8 +12,8 @@ import (
 )
 
 // Asked returns which of fields the line has flags for, with their values, as a question has them.
-func Asked(c *cli.Context, fields []string) url.Values {
-	asked := make(url.Values)
+func Asked(p *cli.Program, c *cli.Context, fields []string) (asked url.Values, err error) {
+	asked = make(url.Values)
 	for _, field := range fields {
 		name := fault.FlagOf(field)
 		if !c.IsSet(name) {
@@ -23,7 +23,7 @@ func Asked(c *cli.Context, fields []string) url.Values {
 			asked[field] = []string{c.String(name)}
 		}
 	}
-	return asked
+	return asked, p.HearTimes(asked)
 }
 
 // FilterFlags returns the flags that select jobs and mean nothing else in any verb; states are the values of

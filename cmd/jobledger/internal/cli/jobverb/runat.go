@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/when"
 )
 
 // RunAt reads --run-at or --delay; given is false when neither is there. What it refuses, it refuses whatever
@@ -16,9 +15,6 @@ func RunAt(p *cli.Program, c *cli.Context) (t time.Time, given bool, err error) 
 		return t, false, cli.Usagef("--run-at and --delay cannot be combined")
 	case delayed:
 		return p.Now().Add(delay), true, nil
-	case c.IsSet("run-at"):
-		t, err = when.ReadNext("--run-at", c.String("run-at"), p.Now())
-		return t, err == nil, err
 	}
-	return t, false, nil
+	return p.NextFlag(c, "run-at")
 }

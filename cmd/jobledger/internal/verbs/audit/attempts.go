@@ -106,7 +106,10 @@ func (p *Verbs) attemptsQuery(c *cli.Context, tx *ledger.Tx) (q query.Attempts, 
 			return q, nil, err
 		}
 	}
-	q, err = find.Attempts(c.Context, tx, jobverb.Asked(c, find.AttemptFields), job, p.Now())
+	asked, err := jobverb.Asked(p.Program, c, find.AttemptFields)
+	if err == nil {
+		q, err = find.Attempts(c.Context, tx, asked, job, p.Now())
+	}
 	q.Overlap = c.Bool("overlap")
 	if err != nil || c.IsSet("as-of") {
 		return q, p.At(q.At), err

@@ -173,7 +173,11 @@ func (l *eventListing) sayMore() error {
 
 // eventFilter reads the flags.
 func (p *Verbs) eventFilter(c *cli.Context, tx *ledger.Tx) (f ledger.Filter, err error) {
-	q, err := find.Events(jobverb.Asked(c, find.EventFields), p.Now())
+	asked, err := jobverb.Asked(p.Program, c, find.EventFields)
+	if err != nil {
+		return f, err
+	}
+	q, err := find.Events(asked, p.Now())
 	if err == nil && c.IsSet("job") {
 		q.Filter.Job, err = find.Ref{ID: c.String("job")}.Number(c.Context, tx)
 	}

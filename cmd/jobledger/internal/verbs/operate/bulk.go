@@ -105,7 +105,10 @@ func notBulk(c *cli.Context, may func(event.State) bool) error {
 
 // bulk carries out act on the jobs that the line selects.
 func (p *Verbs) bulk(c *cli.Context, act bulkAct) error {
-	asked := jobverb.Asked(c, find.JobFields)
+	asked, err := jobverb.Asked(p.Program, c, find.JobFields)
+	if err != nil {
+		return err
+	}
 	if asked.Has("find") && !find.Narrow(asked) {
 		return cli.Usagef("--find says no more than the queue, which alone is not a filter")
 	}

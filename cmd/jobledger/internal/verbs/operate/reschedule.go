@@ -19,7 +19,7 @@ func (p *Verbs) Reschedule() cli.Verb {
 			"each is tried; the first failure gives the exit code.",
 		Args: "JOB…", MinArgs: 1, MaxArgs: cli.AnyNumber,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "run-at", Usage: "not before `TIME`"},
+			&cli.StringFlag{Name: "run-at", Usage: "not before `TIME`, such as 02:00 or 'fri 2pm'"},
 			cli.DurationFlag("delay", "not before `D` from now; 0s is now", "", 0, commands.MaxRunTime, true),
 			cli.WholeFlag("priority", "`N` from -100 to 100; higher is claimed first", 0, -commands.MaxPriority,
 				commands.MaxPriority, "as it is"),

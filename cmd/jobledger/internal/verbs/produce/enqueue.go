@@ -65,7 +65,7 @@ func (p *Verbs) Enqueue() cli.Verb {
 			cli.ListFlag("tag", "note `NAME=VALUE` with the job; may be repeated"),
 			cli.WholeFlag("priority", "`N` from -100 to 100; higher is claimed first", 0, -commands.MaxPriority,
 				commands.MaxPriority, ""),
-			&cli.StringFlag{Name: "run-at", Usage: "not before `TIME`"},
+			&cli.StringFlag{Name: "run-at", Usage: "not before `TIME`, such as 02:00 or 'fri 2pm'"},
 			cli.DurationFlag("delay", "not before `D` from now", "", 0, commands.MaxRunTime, true),
 			cli.WholeFlag("max-attempts", "give up after `N` failures", projection.DefaultMaxAttempts, 1,
 				commands.MaxMaxAttempts, ""),

@@ -8,7 +8,6 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/cli/jobverb"
 	"jobledger/cmd/jobledger/internal/fault"
-	"jobledger/cmd/jobledger/internal/when"
 	"jobledger/commands"
 	"jobledger/commands/schedule"
 	"jobledger/ledger/event"
@@ -209,10 +208,8 @@ func (p *Verbs) scheduleSpec(c *cli.Context, args []string) (spec event.Schedule
 	case (spec.Cron == "") == (spec.Every == 0):
 		return spec, cli.WithHint(cli.Usagef("give one of --cron and --every"), "%s", cli.SeeHelp("schedule"))
 	}
-	if c.IsSet("from") {
-		if spec.From, err = when.ReadNext("--from", c.String("from"), p.Now()); err != nil {
-			return spec, err
-		}
+	if spec.From, _, err = p.NextFlag(c, "from"); err != nil {
+		return spec, err
 	}
 	if spec.Tags, err = readTags(c.StringSlice("tag")); err != nil || len(args) == 1 {
 		return spec, err

@@ -7,7 +7,6 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/print"
-	"jobledger/cmd/jobledger/internal/when"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/commands/cron"
@@ -206,12 +205,12 @@ type tickJSON struct {
 func (p *Verbs) previewSchedule(c *cli.Context, args []string) error {
 	spec := event.ScheduleSet{Name: "preview", Queue: "preview", Zone: c.String("zone")}
 	spec.Every, _ = cli.DurationValue(c, "every")
-	from := p.Now()
-	if c.IsSet("from") {
-		var err error
-		if from, err = when.ReadNext("--from", c.String("from"), p.Now()); err != nil {
-			return err
-		}
+	from, given, err := p.NextFlag(c, "from")
+	if err != nil {
+		return err
+	}
+	if !given {
+		from = p.Now()
 	}
 	switch {
 	case len(args) == 1 && spec.Every == 0:

@@ -64,7 +64,10 @@ func (p *Verbs) List() cli.Verb {
 }
 
 func (p *Verbs) list(c *cli.Context, limit int) error {
-	asked := jobverb.Asked(c, find.JobFields)
+	asked, err := jobverb.Asked(p.Program, c, find.JobFields)
+	if err != nil {
+		return err
+	}
 	if c.IsSet("search-time") && asked.Get("by") == find.ByFinished {
 		return cli.Usagef("--search-time and --by finished cannot be combined: no --to would go on")
 	}
