@@ -13,30 +13,30 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// A page that follows the ledger says within 5 s that it is not true any more: where the server was killed,
-// stopped or ended, and where the session has ended. Ages are renewed on every page, or are not there.
-func TestStaleSign(t *testing.T) {
-	ledgertest.Slow(t)
-	t.Parallel()
+// watch has a script look in a browser at pages of the real program, which serves a ledger with one job, and
+// reports what it found. task is what else the script is given.
+func watch(t *testing.T, script string, task func(job string) map[string]any) (seconds map[string][]float64) {
+	t.Helper()
 	browser := chromium(t)
 	program := filepath.Join(t.TempDir(), "jobledger")
 	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	s := commandstest.New(t)
-	if _, err := s.Enqueue(t.Context(), "cli:test", commands.Enqueue{Queue: "mail"}); err != nil {
-		t.Fatal(err)
-	}
-	in, err := json.Marshal(map[string]string{"program": program, "ledger": s.Store.Path(), "browser": browser})
+	jobs, err := s.Enqueue(t.Context(), "cli:test", commands.Enqueue{Queue: "mail"})
 	check(t, err)
-	look := exec.CommandContext(t.Context(), "node", "stale.mjs")
+	given := task(string(jobs[0].Job.ID))
+	given["program"], given["ledger"], given["browser"] = program, s.Store.Path(), browser
+	in, err := json.Marshal(given)
+	check(t, err)
+	look := exec.CommandContext(t.Context(), "node", script)
 	look.Dir, look.Stdin = browserFolder, bytes.NewReader(in)
 	look.Env = append(os.Environ(), "HOME="+t.TempDir())
 	var stderr bytes.Buffer
 	look.Stderr = &stderr
 	out, err := look.Output()
 	if err != nil {
-		t.Fatalf("stale.mjs: %v\n%s", err, stderr.String())
+		t.Fatalf("%s: %v\n%s", script, err, stderr.String())
 	}
 	var answer struct {
 		Findings []string
@@ -46,5 +46,32 @@ func TestStaleSign(t *testing.T) {
 	for _, f := range answer.Findings {
 		t.Error(f)
 	}
-	t.Logf("seconds until the sign: %v", answer.Seconds)
+	return answer.Seconds
+}
+
+// A page that follows the ledger says within 5 s that it is not true any more, however it loses the server:
+// that is killed, stopped or ended, the cable to it is cut, or the session has ended in another tab. The long
+// tier loses it 20 times each way.
+func TestStaleSign(t *testing.T) {
+	ledgertest.Slow(t)
+	t.Parallel()
+	rounds := ledgertest.Size(1, 1, 10)
+	seconds := watch(t, "stale.mjs", func(string) map[string]any { return map[string]any{"rounds": rounds} })
+	t.Logf("seconds until the sign: %v", seconds)
+	for way, took := range seconds {
+		if len(took) != 2*rounds {
+			t.Errorf("%s: %d runs, want %d", way, len(took), 2*rounds)
+		}
+	}
+}
+
+// A page goes on with the ages on it, or says of when it is. Without a script nothing renews an age, so there
+// is none of verification.
+func TestAgesAreRenewed(t *testing.T) {
+	ledgertest.Slow(t)
+	t.Parallel()
+	watch(t, "ages.mjs", func(job string) map[string]any {
+		return map[string]any{"follow": []string{"/", "/workers", "/failures", "/queues/mail", "/jobs/" + job},
+			"rest": []string{"/jobs", "/lanes", "/events", "/diff", "/incident", "/integrity"}}
+	})
 }

@@ -336,14 +336,15 @@ func init() {
 			true},
 		{"/incident", "failures/CODE", `(?P<text>.*)`, `SELECT $rowa AS text`, false},
 
-		{"/integrity", "p verdict", `✓ Verified (?P<n>\d+) of (?P<tail>\d+) events, 0s ago: .*`,
+		{"/integrity", "p verdict", `✓ Verified (?P<n>\d+) of (?P<tail>\d+) events, 2026-03-15 08:00:00\+00:00: .*`,
 			`SELECT count(*) AS n, max(pos) AS tail FROM history`, false},
 		{"/integrity", "p", `The whole ledger is verified each day at (?P<at>\S+), and what is new every minute\.`,
 			`SELECT '03:00' AS at`, false},
 		{"/integrity", "p", `pos (?P<tail>\d+), (?P<at>\S+ \S+)\. .*`, `SELECT max(pos) AS tail, '‹millis ' ||
 			max(at) || '›' AS at FROM history`, false},
-		{"/integrity", "p", `None of 32 checks found anything\. The whole ledger was last verified 0s ago, up to ` +
-			`pos (?P<tail>\d+), in \S+\. .*`, `SELECT max(pos) AS tail FROM history`, false},
+		{"/integrity", "p", `None of 32 checks found anything\. The whole ledger was last verified ` +
+			`2026-03-15 08:00:00\+00:00, up to pos (?P<tail>\d+), in \S+\. .*`,
+			`SELECT max(pos) AS tail FROM history`, false},
 		// What doctor says of files and processes is in no view; it is compared with the command elsewhere.
 		{"/integrity", "li problem", `problem (?P<text>.* \(D\d\d\) .*)`, `SELECT $gtext AS text`, false},
 		{"/integrity", "li warning", `warning (?P<text>.* \(D\d\d\) .*)`, `SELECT $gtext AS text`, false},

@@ -199,14 +199,15 @@ func (d *Door) serveRoute(rt Route) http.Handler {
 			whole = &reply{ResponseWriter: w}
 			w = whole
 		}
-		err = rt.Handle(w, r.WithContext(ctx))
+		asked := r.WithContext(ctx)
+		err = rt.Handle(w, asked)
 		switch {
 		case err == nil: // answered
 		case r.Context().Err() != nil: // the client has gone, or at least sends no more
 			d.answerLate(conn, err)
 			return
 		default:
-			d.answerProblem(w, r, rt, err)
+			d.answerProblem(w, asked, rt, err)
 		}
 		if whole != nil {
 			whole.finish(r)

@@ -52,7 +52,7 @@ func form(r *http.Request) (url.Values, error) {
 	return r.PostForm, nil
 }
 
-var errReason = door.Refusal(http.StatusBadRequest, "usage", "say why: the reason is empty")
+var errReason = door.BadInput("reason", "say why: the reason is empty")
 
 func (p *Pages) jobAct(verb string) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
@@ -70,14 +70,14 @@ func (p *Pages) jobAct(verb string) func(http.ResponseWriter, *http.Request) err
 			return door.Refusal(http.StatusBadRequest, "usage", "the form does not say which state of the job you saw")
 		}
 		if verb == "reschedule" {
-			moment, err := when.ReadWhen("run_at", given.Get("run_at"), p.Now())
+			heard, err := when.Spoken(given.Get("run_at"), p.Now(), true)
 			if err != nil {
-				return err
+				bad := door.BadInput("run_at", fmt.Sprintf("%q %s", given.Get("run_at"), err))
+				hint := when.NextForms
+				bad.Hint = &hint
+				return bad
 			}
-			if moment.ByPos {
-				return door.Refusal(http.StatusBadRequest, "usage", "a job runs at a time, not at a position")
-			}
-			request.RunAt = &moment.Time
+			request.RunAt = &heard.Time
 		}
 		if verb == "erase" && given.Get("sure") != "true" {
 			return door.Refusal(http.StatusBadRequest, "usage", "erasing cannot be undone: tick the box")
@@ -197,8 +197,7 @@ func (p *Pages) actsPage(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		if len(set) > askNumber && given.Get("number") != strconv.Itoa(len(set)) {
-			return door.Refusal(http.StatusBadRequest, "usage",
-				fmt.Sprintf("type how many jobs there are: %d", len(set)))
+			return door.BadInput("number", fmt.Sprintf("type how many jobs there are: %d", len(set)))
 		}
 	}
 	if shown.Did, err = p.Acts.Many(r.Context(), m); err != nil {

@@ -71,6 +71,7 @@ func (p *Pages) failuresPage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	shown.set(p, query, span)
+	shown.Live = shown.Ago == "" && !query.Has("to")
 	shown.Command = commandOf([]string{"report", "failures", "--from=" + shown.From, "--to=" + shown.To})
 	between := url.Values{"from": {shown.From}, "to": {shown.To}}
 	for _, name := range []string{"queue", "worker"} {

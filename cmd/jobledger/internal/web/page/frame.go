@@ -34,13 +34,13 @@ type frame struct {
 	Direct  string // where API begins, without a proxy
 
 	At      string    // the parameter, as it was given; "": now
-	AtForm  string    // the same, as the form has it
 	AsOf    string    // the moment, for people
 	Ago     string    // of a past moment, how long
 	clock   time.Time // the moment, or now
-	Pos     int64     // of the last event that had happened
-	Tail    int64     // of the last event now
-	First   string    // addresses of this page at other moments; "": there is no such moment
+	Clocks  *clocksView
+	Pos     int64  // of the last event that had happened
+	Tail    int64  // of the last event now
+	First   string // addresses of this page at other moments; "": there is no such moment
 	Back    string
 	Forward string
 	Now     string
@@ -57,6 +57,7 @@ type frame struct {
 	Who       string // who is logged in
 	Error     bool   // it is the page of an error
 	Live      bool   // it is about now, and a script keeps it up to date
+	LiveJob   string // only events of this job change the page; "": those of all do
 	Made      string // when the page was made, for people: the time of day; "": of a page about the past
 	MadeAt    string // the same in UTC
 }
@@ -142,7 +143,7 @@ func (p *Pages) frameAt(r *http.Request, query url.Values, tx *ledger.Tx, m mome
 	if err != nil {
 		return f, err
 	}
-	f.At, f.AtForm, f.Pos, f.Tail, f.clock = m.at, shownAt(m.at), tail, tail, p.clock(m).At
+	f.At, f.Pos, f.Tail, f.clock = m.at, tail, tail, p.clock(m).At
 	now := p.Now()
 	f.AsOf, f.Made = words.Time(now), now.Format("15:04:05")
 	if m.Given {
@@ -163,19 +164,23 @@ func (p *Pages) frameAt(r *http.Request, query url.Values, tx *ledger.Tx, m mome
 	if err := f.addLedger(r.Context(), p, tx, m); err != nil {
 		return f, err
 	}
-	address := func(pos int64) string {
+	address := func(at string) string {
 		q := api.Cloned(query)
-		q.Set("at", fmt.Sprintf("pos:%d", pos))
+		q.Set("at", at)
 		if p.tz != "" {
 			q.Set(zoneParam, p.tz)
 		}
 		return r.URL.Path + "?" + q.Encode()
 	}
+	if m.Given {
+		f.Clocks = f.clocksAt(f.clock, address)
+	}
+	atPos := func(pos int64) string { return address(fmt.Sprintf("pos:%d", pos)) }
 	if f.Pos > 1 {
-		f.First, f.Back = address(1), address(f.Pos-1)
+		f.First, f.Back = atPos(1), atPos(f.Pos-1)
 	}
 	if f.Pos < tail {
-		f.Forward = address(f.Pos + 1)
+		f.Forward = atPos(f.Pos + 1)
 	}
 	if m.Given && f.Pos < tail {
 		f.Compare = "/diff?" + url.Values{"from": {fmt.Sprintf("pos:%d", f.Pos)}}.Encode()
@@ -190,7 +195,7 @@ func (p *Pages) frameAt(r *http.Request, query url.Values, tx *ledger.Tx, m mome
 	if err := p.Moments.Refresh(r.Context(), tx); err != nil {
 		return f, err
 	}
-	f.addMarks(p, query, address)
+	f.addMarks(p, query, atPos)
 	f.copies(p, r, query)
 	return f, nil
 }

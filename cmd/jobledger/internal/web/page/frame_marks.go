@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/view"
@@ -75,8 +76,17 @@ func (f *frame) addMarks(p *Pages, query url.Values, at func(pos int64) string) 
 type verifiedView struct {
 	Text string
 	Bad  bool
-	At   string // when, for people; "": it was not
-	UTC  string
+	When ageView
+}
+
+// ageView is a moment whose age a script shows and renews.
+type ageView struct {
+	At  string // for people; "": there was none
+	UTC string
+}
+
+func ageOf(t time.Time, zone *time.Location) ageView {
+	return ageView{words.Time(t.In(zone)), stamp(t)}
 }
 
 func verifiedText(v view.Verification, p *Pages) verifiedView {
@@ -92,7 +102,7 @@ func verifiedText(v view.Verification, p *Pages) verifiedView {
 	if v.Since > 0 {
 		text = fmt.Sprintf("verified pos %d to %d", v.Since+1, v.Until)
 	}
-	return verifiedView{Text: text, At: words.Time(v.At.In(p.Now().Location())), UTC: stamp(v.At)}
+	return verifiedView{Text: text, When: ageOf(v.At, p.Now().Location())}
 }
 
 // copies are the ways to get what a page shows elsewhere.

@@ -19,10 +19,11 @@ import (
 type integrityView struct {
 	frame
 	view.Verification
-	Checked  string
+	Checked  ageView // when the last check was
 	Count    int64
-	Whole    string // how long ago all was checked, and how long that took; "": it was not
-	Daily    string // the time of the day when it is; "": only when it is asked for
+	Whole    ageView // when all was checked
+	Took     string  // up to where that was, and how long it took
+	Daily    string  // the time of the day when it is; "": only when it is asked for
 	Checks   []checkView
 	Bad      int // of them, so many have findings
 	Table    *words.Table
@@ -105,11 +106,11 @@ func (p *Pages) integrityPage(w http.ResponseWriter, r *http.Request) error {
 		shown.examine(r, p)
 	}
 	if !shown.Verification.At.IsZero() {
-		shown.Checked, shown.Count = words.Age(shown.Verification.At, p.Now()), shown.Until-shown.Since
+		shown.Checked, shown.Count = ageOf(shown.Verification.At, zone), shown.Until-shown.Since
 	}
 	if !shown.WholeAt.IsZero() {
-		shown.Whole = fmt.Sprintf("%s, up to pos %d, in %s", words.Age(shown.WholeAt, p.Now()),
-			shown.Verification.Whole, words.Briefly(shown.WholeTook))
+		shown.Whole = ageOf(shown.WholeAt, zone)
+		shown.Took = fmt.Sprintf("up to pos %d, in %s", shown.Verification.Whole, words.Briefly(shown.WholeTook))
 	}
 	if !shown.Next.IsZero() {
 		shown.Daily = shown.Next.In(zone).Format("15:04")

@@ -96,7 +96,7 @@ func (p *Pages) jobPage(w http.ResponseWriter, r *http.Request) error {
 			view.Result = words.Body(j.Result, true)
 		}
 	}
-	if !past {
+	if view.Live, view.LiveJob = !past, string(j.ID); !past {
 		for _, verb := range act.Possible(door.CallerOf(r.Context()), j.Job) {
 			view.Acts = append(view.Acts, actView{verb, strings.ToUpper(verb[:1]) + verb[1:]})
 		}

@@ -2,7 +2,9 @@ package page
 
 import (
 	"net/http"
+	"strings"
 
+	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 )
 
@@ -54,12 +56,50 @@ func (p *Pages) newLink(w http.ResponseWriter, r *http.Request) error {
 // problemView is what the page of an error shows.
 type problemView struct {
 	frame
-	Problem *door.Problem
+	Problem  *door.Problem
+	Method   string  // of the form with the field that is wrong; "": there is none
+	Given    []param // the other fields of it
+	Label    string
+	Value    string
+	Examples []string
+}
+
+// examples are times as the fields of pages take them, of the past and to come.
+var examples = map[string][]string{"run_at": {"tomorrow 06:00", "fri 2pm", "+10m"},
+	"at": {"yesterday 02:00", "tue 2pm", "-2h"}, "from": {"yesterday 02:00", "tue 2pm", "-2h"},
+	"to": {"today 02:00", "tue 3pm", "-1h"}}
+
+// addForm adds a form with what was given, in which the field that is wrong can be corrected.
+func (v *problemView) addForm(r *http.Request) {
+	given, field := r.URL.Query(), v.Problem.Field
+	if r.Method == http.MethodPost {
+		given = r.PostForm
+	}
+	if field == "" || len(given[field]) > 1 || v.Problem.Status != http.StatusBadRequest || !given.Has(field) {
+		return
+	}
+	v.Method, v.Value, v.Examples = strings.ToLower(r.Method), given.Get(field), examples[field]
+	v.Label = strings.ToUpper(field[:1]) + strings.ReplaceAll(field[1:], "_", " ")
+	for _, name := range api.SortedNames(given) {
+		for _, value := range given[name] {
+			if name != field {
+				v.Given = append(v.Given, param{name, value})
+			}
+		}
+	}
 }
 
 // ShowProblem answers with problem as a page.
 func (p *Pages) ShowProblem(w http.ResponseWriter, r *http.Request, problem *door.Problem) error {
-	p, r, _ = p.inZone(r) // a zone that is wrong is the problem
-	return p.render(w, "problem", problemView{frame: p.emptyFrame(r, http.StatusText(problem.Status)),
-		Problem: problem})
+	shown := problemView{Problem: problem}
+	shown.addForm(r)
+	p, r, _ = p.inZone(r)      // a zone that is wrong is the problem
+	if problem.Field == "at" { // the other pages are not about that
+		address := *r.URL
+		address.RawQuery = ""
+		r = r.WithContext(r.Context())
+		r.URL = &address
+	}
+	shown.frame = p.emptyFrame(r, http.StatusText(problem.Status))
+	return p.render(w, "problem", shown)
 }

@@ -40,11 +40,12 @@ func (p *Pages) Routes() []door.Route {
 	routes := p.routes()
 	for i := range routes {
 		routes[i].Handle = func(w http.ResponseWriter, r *http.Request) error {
-			q, r, err := p.inZone(r)
-			if err != nil {
-				return err
+			q, zoned, err := p.inZone(r)
+			if err == nil {
+				err = q.routes()[i].Handle(w, zoned)
 			}
-			return q.routes()[i].Handle(w, r)
+			r.PostForm = zoned.PostForm // a page of the error has what was typed
+			return err
 		}
 	}
 	return routes

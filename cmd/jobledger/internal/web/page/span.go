@@ -82,5 +82,9 @@ func windowText(s query.Lanes, zone *time.Location) string {
 	if from.Format(time.DateOnly) != to.Format(time.DateOnly) {
 		end = to.Format("2006-01-02 15:04:05 MST")
 	}
-	return from.Format("2006-01-02 15:04:05") + " to " + end + ", " + words.Briefly(to.Sub(from))
+	begin := from.Format("2006-01-02 15:04:05")
+	if from.Format("MST") != to.Format("MST") {
+		begin = from.Format("2006-01-02 15:04:05 MST")
+	}
+	return begin + " to " + end + ", " + words.Briefly(to.Sub(from))
 }

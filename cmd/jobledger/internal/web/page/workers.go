@@ -91,6 +91,7 @@ func (p *Pages) workersPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	shown.Live = shown.Ago == ""
 	shown.Command = commandOf(append([]string{"workers"}, atFlag(shown.At)...))
 	shown.API = "/api/v1/workers"
 	return p.render(w, "workers", shown)

@@ -20,8 +20,13 @@ export const clock = (time, seconds) => local(time).slice(11, seconds ? 19 : 16)
 // day is the date.
 export const day = (time) => local(time).slice(0, 10);
 
-// stamp is the date and the time of day, with the offset of the zone.
-export function stamp(time) {
+function offset(time) {
   const minutes = Math.round(offsetOf(time) / 60000), size = Math.abs(minutes);
-  return `${day(time)} ${clock(time, true)}${minutes < 0 ? "-" : "+"}${two(Math.trunc(size / 60))}:${two(size % 60)}`;
+  return `${minutes < 0 ? "-" : "+"}${two(Math.trunc(size / 60))}:${two(size % 60)}`;
 }
+
+// stamp is the date and the time of day, with the offset of the zone.
+export const stamp = (time) => `${day(time)} ${clock(time, true)}${offset(time)}`;
+
+// exact is the same to the millisecond, as a field has it.
+export const exact = (time) => local(time).slice(0, -1) + offset(time);

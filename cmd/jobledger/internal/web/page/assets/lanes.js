@@ -1,5 +1,5 @@
 // Shows who had which job. The picture is a canvas; the table below it has the same in words.
-import {clock, stamp} from "./clock.js";
+import {clock, exact, stamp} from "./clock.js";
 import {busy, lasts} from "./lanes-axis.js";
 import {valuesAt} from "./lanes-below.js";
 import {draw as drawn, folds, lay, lineHeight, top} from "./lanes-draw.js";
@@ -136,7 +136,7 @@ async function read(signal) {
     const address = new URL(location.href);
     for (const name of ["from", "to"]) {
       address.searchParams.set(name, source.searchParams.get(name));
-      form.elements[name].value = source.searchParams.get(name);
+      form.elements[name].value = exact(view[name]);
     }
     history.replaceState(null, "", address);
     follow(source.searchParams.get("from"), source.searchParams.get("to"));

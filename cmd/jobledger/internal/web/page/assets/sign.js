@@ -82,11 +82,18 @@ export function rest() { heard = 0; }
 export function wake() { heard = Date.now(); }
 
 const shown = sign?.textContent;
-setInterval(() => {
+
+// renew shows the ages as they are now.
+function renew() {
   for (const element of document.querySelectorAll("time[data-age]")) {
     const text = age(Date.parse(element.dateTime));
     if (element.textContent !== text) element.textContent = text;
   }
+}
+
+document.addEventListener("changed", renew);
+setInterval(() => {
+  renew();
   if (heard && !document.hidden && Date.now() - heard > silent) lost();
   if (sign && !heard && !stale && !over && now() - made > 60000) sign.textContent = `${shown}, ${age(made)}`;
-}, 500);
+}, 250);
