@@ -19,13 +19,13 @@ var questions = []struct {
 	name, command, route, page string
 	why                        string
 }{
-	{"Acts", "incident", "/api/v1/incident", "/lanes", ""},
+	{"Acts", "report acts", reports, "/lanes", ""},
 	{"Attempts", "attempts", "/api/v1/attempts", "/workers/bravo-render", ""},
-	{"Backlog", "report backlog", "", "", onlyReport},
+	{"Backlog", "report backlog", reports, "", noPage},
 	{"Between", "", "", "/diff",
 		"the sums in the head of the page; the command and the route diff have the rows of two moments"},
-	{"Causes", "report causes", "", "", onlyReport},
-	{"Clocks", "report clocks", "", "", onlyReport},
+	{"Causes", "report causes", reports, "", noPage},
+	{"Clocks", "report clocks", reports, "", noPage},
 	{"Counts", "incident", "/api/v1/incident", "", "the page shows the report as it is"},
 	{"Depth", "report depth", "/api/v1/depth", "", "the page of a queue draws Series, whose depth is the same"},
 	{"Failures", "report failures", "/api/v1/failures", "/failures", ""},
@@ -34,21 +34,24 @@ var questions = []struct {
 	{"History", "history", "/api/v1/jobs/{job}/events", "/jobs/{job}", ""},
 	{"Jobs", "list", "/api/v1/jobs", "/jobs", ""},
 	{"Lanes", "", "/api/v1/lanes", "/lanes", "a picture; the command attempts has the claims that it draws"},
-	{"Left", "report left", "", "", onlyReport},
-	{"Longest", "report longest", "", "", onlyReport},
+	{"Left", "report left", reports, "", noPage},
+	{"Longest", "report longest", reports, "", noPage},
 	{"Owner", "owner", "/api/v1/jobs/{job}/owner", "/jobs/{job}", ""},
 	{"Peaks", "incident", "/api/v1/incident", "", "the page shows the report as it is"},
-	{"Poison", "report poison", "", "", onlyReport},
+	{"Poison", "report poison", reports, "", noPage},
 	{"QueueMarks", "", "", "/queues/mail", "what a picture of a queue is marked with; events has it as text"},
 	{"Queues", "queues", "/api/v1/queues", "", "the page of a queue has the row of that queue"},
-	{"Recovery", "report recovery", "", "", onlyReport},
+	{"Recovery", "report recovery", reports, "", noPage},
 	{"Series", "", "/api/v1/series", "/queues/mail", "numbers of a picture; report depth has them as text"},
-	{"Silent", "report silent", "", "", onlyReport},
-	{"Taken", "report taken", "", "", onlyReport},
-	{"Waits", "report waits", "", "/queues/mail", onlyReport},
+	{"Silent", "report silent", reports, "", noPage},
+	{"Taken", "report taken", reports, "", noPage},
+	{"Waits", "report waits", reports, "/queues/mail", ""},
 }
 
-const onlyReport = "programs have report NAME --json, people the incident report, which links the command"
+const (
+	reports = "/api/v1/reports/{report}"
+	noPage  = "people have the incident report, which links the command"
+)
 
 // TestEachQuestionHasItsDoors: a question that is added to package projection/query is printed by a command,
 // a route and a page, or the list above says why not; and these print its answer, not one of their own.

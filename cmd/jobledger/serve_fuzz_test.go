@@ -13,7 +13,8 @@ import (
 
 // fuzzedPaths are what takes parameters: lists, moments, pictures, and the pages.
 var fuzzedPaths = []string{"/api/v1/jobs", "/api/v1/events", "/api/v1/status", "/api/v1/lanes",
-	"/api/v1/series", "/api/v1/failures", "/api/v1/moments", "/api/v1/diff", "/jobs", "/events", "/", "/lanes",
+	"/api/v1/series", "/api/v1/failures", "/api/v1/moments", "/api/v1/diff", "/api/v1/reports/causes",
+	"/jobs", "/events", "/", "/lanes",
 	"/failures", "/diff", "/workers", "/queues/mail", "/incident"}
 
 // Whatever the parameters are, the answer is what was asked for or says what is wrong with them.

@@ -165,6 +165,27 @@ func ReportNamed(name string) (Report, bool) {
 	return Report{}, false
 }
 
+// ReportNames are the names of all reports, in the order of the help.
+func ReportNames() (names []string) {
+	for _, r := range Reports {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+// Takes reports whether a flag, or the parameter of its name, means anything to the report.
+func (r Report) Takes(flag string) bool {
+	switch flag {
+	case "queue":
+		return r.ByQueue
+	case "worker":
+		return r.ByWorker
+	}
+	of := map[string]string{"after": "backlog", "every": "depth", "limit": "longest", "outcome": "failures",
+		"job": "causes"}[flag]
+	return of == "" || of == r.Name
+}
+
 func rowsOf[T any](found []T, err error, row func(T) []any) (rows [][]any, _ error) {
 	for _, f := range found {
 		rows = append(rows, row(f))

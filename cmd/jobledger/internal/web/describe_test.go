@@ -115,6 +115,7 @@ var described = map[reflect.Type]reflect.Type{
 	reflect.TypeFor[event.Event]():      reflect.TypeFor[eventJSON](),
 	reflect.TypeFor[event.Line]():       reflect.TypeFor[exportLine](),
 	reflect.TypeFor[commands.Enqueue](): reflect.TypeFor[newJob](),
+	reflect.TypeFor[json.Marshaler]():   reflect.TypeFor[map[string]any](),
 }
 
 // named are the schemas that have another name than their type.

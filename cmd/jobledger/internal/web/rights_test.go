@@ -81,6 +81,7 @@ var rightsOf = map[string]struct{ scopes, queues string }{
 	"GET " + api.Root + "/series":                             {"read", inQuery},
 	"GET " + api.Root + "/failures":                           {"read", inQuery},
 	"GET " + api.Root + "/diff":                               {"read", allQueues},
+	"GET " + api.Root + "/reports/{report}":                   {"read", allQueues},
 	"GET " + api.Root + "/integrity":                          {"read", allQueues},
 	"GET " + api.Root + "/incident":                           {"read", allQueues},
 	"GET /events/{pos}":                                       {"read", allQueues},

@@ -65,16 +65,9 @@ func (p *Verbs) Report() cli.Verb {
 			{"jobledger report backlog --from -1d --after 15m --json", "what took longer than a quarter of an hour"},
 		},
 		Exits:    []int{cli.ExitNothing},
-		Complete: map[string][]string{"": reportNames(), "outcome": query.Outcomes},
+		Complete: map[string][]string{"": print.ReportNames(), "outcome": query.Outcomes},
 		Run:      p.report,
 	})
-}
-
-func reportNames() (names []string) {
-	for _, r := range print.Reports {
-		names = append(names, r.Name)
-	}
-	return names
 }
 
 func (p *Verbs) report(c *cli.Context) error {
@@ -85,7 +78,7 @@ func (p *Verbs) report(c *cli.Context) error {
 	r, ok := print.ReportNamed(name)
 	if !ok {
 		return cli.WithHint(cli.Usagef("there is no report %q", name), "the reports are %s",
-			strings.Join(reportNames(), ", "))
+			strings.Join(print.ReportNames(), ", "))
 	}
 	asked, err := reportFlags(c, r)
 	if err != nil {
@@ -142,6 +135,9 @@ func (p *Verbs) report(c *cli.Context) error {
 	case len(rows) > 0:
 		err = p.PrintTable(r.Table(rows, p.Now().Location()).Widened(c.Bool("wide")))
 	}
+	if err == nil && len(rows) > 0 && r.Name == "left" {
+		err = p.MessageAfter("the ledger has no ids of jobs that left: 'jobledger list --archived' shows them")
+	}
 	if err == nil && len(rows) == 0 {
 		err := cli.Exitf(cli.ExitNothing, "nothing to report")
 		if r.Name == "depth" {
@@ -156,10 +152,8 @@ func (p *Verbs) report(c *cli.Context) error {
 // reportFlags reads the flags of r. A flag that r does not know is an error: without effect, it would
 // answer another question than the one asked.
 func reportFlags(c *cli.Context, r print.Report) (asked print.Asked, err error) {
-	for flag, knows := range map[string]bool{"queue": r.ByQueue, "worker": r.ByWorker,
-		"after": r.Name == "backlog", "every": r.Name == "depth", "limit": r.Name == "longest",
-		"outcome": r.Name == "failures", "job": r.Name == "causes"} {
-		if c.IsSet(flag) && !knows {
+	for _, flag := range c.FlagNames() {
+		if !r.Takes(flag) {
 			return asked, cli.WithHint(cli.Usagef("report %s has no --%s", r.Name, flag), "%s",
 				cli.SeeHelp("report"))
 		}

@@ -36,6 +36,11 @@ func (a *API) pictureRoutes() []door.Route {
 		{Pattern: "GET " + Root + "/failures", Needs: door.Read, Queues: true,
 			Handle: a.spanned(FailureParams, readFailures), Doc: door.Doc{ID: "listFailures", Query: FailureParams,
 				Answer: failuresJSON{}, Summary: "What failed within a window, by sort."}},
+		{Pattern: "GET " + Root + "/reports/{report}", Needs: door.Read, Long: true,
+			Handle: a.spanned(ReportParams, a.readReport), Doc: door.Doc{ID: "getReport", Query: ReportParams,
+				Answer: reportJSON{}, Summary: "What the command report answers about a window.",
+				About: "Without from it is about the last six hours. A report has only those of the parameters that " +
+					"the command has as flags: job goes with causes."}},
 		{Pattern: "GET " + Root + "/diff", Needs: door.Read, Handle: a.spanned(DiffParams, readDiff),
 			Doc: door.Doc{ID: "getDiff", Query: DiffParams, Answer: print.DiffJSON{},
 				Summary: "What changed between two moments, as the command diff prints it."}},

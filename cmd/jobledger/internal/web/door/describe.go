@@ -56,6 +56,7 @@ var Params = map[string]Param{
 
 	"{job}":     {About: "The id of the job, or its beginning."},
 	"{queue}":   {About: "The name of the queue."},
+	"{report}":  {About: "The name of the report, as the command report lists them."},
 	"{pos}":     {About: "The position.", Schema: `{"type": "integer", "format": "int64", "minimum": 1}`},
 	"{attempt}": {About: "The number of the attempt.", Schema: `{"type": "integer", "minimum": 1}`},
 	"{stream}": {About: "Standard output or standard error.",
