@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -35,9 +36,7 @@ const (
 // Apply, which they call.
 func (s *Service) Heartbeat(ctx context.Context, job projection.Job, c Heartbeat) (projection.Job, error) {
 	c.Token = job.Token
-	if c.Lease == 0 {
-		c.Lease = DefaultLease
-	}
+	c.Lease = cmp.Or(c.Lease, DefaultLease)
 	return s.applyAsOwner(ctx, job, c)
 }
 

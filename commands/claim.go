@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -92,15 +93,8 @@ func (r ClaimRequest) checkTokens() error {
 }
 
 func (r *ClaimRequest) setDefaults() {
-	if r.Lease == 0 {
-		r.Lease = DefaultLease
-	}
-	if r.Limit == 0 && len(r.Tokens) > 0 {
-		r.Limit = len(r.Tokens)
-	}
-	if r.Limit == 0 {
-		r.Limit = 1
-	}
+	r.Lease = cmp.Or(r.Lease, DefaultLease)
+	r.Limit = cmp.Or(r.Limit, len(r.Tokens), 1)
 }
 
 // want is what the jobs must be like, without those in except.

@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"math"
@@ -31,9 +32,7 @@ const exitBatch = 500
 // until; 0: now. Jobs without an error code are not asked for, and those whose last failure had no exit code
 // and no signal are not in the answer.
 func LastExits(ctx context.Context, tx *ledger.Tx, jobs []Job, until int64) (map[int64]Exit, error) {
-	if until == 0 {
-		until = math.MaxInt64
-	}
+	until = cmp.Or(until, math.MaxInt64)
 	exits := make(map[int64]Exit)
 	args := []any{until}
 	ask := func() error {

@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"cmp"
 	"context"
 	"math"
 
@@ -47,9 +48,7 @@ func Newest(ctx context.Context, tx *ledger.Tx, queue string, until int64) (j Jo
 	if err != nil || n == 0 {
 		return j, false, err
 	}
-	if until == 0 {
-		until = math.MaxInt64
-	}
+	until = cmp.Or(until, math.MaxInt64)
 	return queryJob(ctx, tx, newest, n, until)
 }
 

@@ -317,10 +317,8 @@ func (p *program) testWebhook(ctx context.Context, path, name string) error {
 		return err
 	}
 	if p.JSON {
-		j := webhookTestJSON{id, nil, words.TextOrNull(a.Code), words.TextOrNull(a.Detail), a.Took.Seconds()}
-		if a.Status != 0 {
-			j.Status = &a.Status
-		}
+		j := webhookTestJSON{id, words.OrNull(a.Status), words.TextOrNull(a.Code), words.TextOrNull(a.Detail),
+			a.Took.Seconds()}
 		if err := p.PrintJSON(j); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,9 +84,7 @@ func Close(ctx context.Context, s *commands.Service, hi int64, o Options) (done 
 
 // next returns the range of the next file.
 func next(ctx context.Context, store *ledger.Store, hi, most int64) (r segment.Range, err error) {
-	if most == 0 {
-		most = SegmentEvents
-	}
+	most = cmp.Or(most, SegmentEvents)
 	err = store.Read(ctx, func(tx *ledger.Tx) error {
 		last, err := projection.LastSegment(ctx, tx)
 		r = segment.Range{Lo: last.Hi, Hi: min(hi, last.Hi+most)}

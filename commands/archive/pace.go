@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -48,9 +49,7 @@ func (p *pace) next(limit int) int {
 // follows the middle of these times, in small steps down, so that those which were long by chance, as on a
 // busy machine, count no more than those that were short.
 func (p *pace) fit(n int, took time.Duration) {
-	if p.lasts == 0 {
-		p.lasts = took
-	}
+	p.lasts = cmp.Or(p.lasts, took)
 	p.lasts += (took - p.lasts) / 8
 	limit := stepTime
 	if p.server {

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,9 +98,7 @@ func (c *Client) turn(ctx context.Context, ops []commands.Op, r commands.ClaimRe
 	if err := r.Check(); err != nil {
 		return nil, nil, err
 	}
-	if r.Limit == 0 {
-		r.Limit = max(1, len(r.Tokens))
-	}
+	r.Limit = cmp.Or(r.Limit, max(1, len(r.Tokens)))
 	if r.Tokens == nil {
 		for range min(r.Limit, MaxTokens) {
 			r.Tokens = append(r.Tokens, ulid.Make().String())

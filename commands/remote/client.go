@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,9 +77,7 @@ func New(c Config) (*Client, error) {
 		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse // a token goes to no other address
 		}}}
-	if client.patience == 0 {
-		client.patience = 10 * time.Second
-	}
+	client.patience = cmp.Or(client.patience, 10*time.Second)
 	if c.Token != "" && c.TokenFile != "" {
 		return nil, &commands.InvalidError{Field: "token", Got: "and a file", Allowed: "one of the two"}
 	}

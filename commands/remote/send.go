@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,9 +49,7 @@ func (c *Client) send(ctx context.Context, r request, out any) (found bool, err 
 		}
 	}
 	patience := r.patience
-	if patience == 0 {
-		patience = c.patience
-	}
+	patience = cmp.Or(patience, c.patience)
 	began, reread := time.Now(), false
 	for try := 0; ; try++ {
 		found, err = c.attempt(ctx, r, body, kind, out)

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -26,18 +27,14 @@ func Complete(spec event.ScheduleSet) event.ScheduleSet {
 	if spec.Zone == "" && spec.Every == 0 {
 		spec.Zone = "UTC"
 	}
-	if spec.CatchUp == "" {
-		spec.CatchUp = event.CatchUpLast
-	}
+	spec.CatchUp = cmp.Or(spec.CatchUp, event.CatchUpLast)
 	if spec.Overlap == "" {
 		spec.Overlap = event.OverlapSkip
 		if spec.CatchUp == event.CatchUpAll {
 			spec.Overlap = event.OverlapAllow
 		}
 	}
-	if spec.MaxAttempts == 0 {
-		spec.MaxAttempts = projection.DefaultMaxAttempts
-	}
+	spec.MaxAttempts = cmp.Or(spec.MaxAttempts, projection.DefaultMaxAttempts)
 	spec.From = spec.From.UTC().Truncate(time.Second)
 	return spec
 }

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,9 +65,7 @@ func (t *Ticker) Tick(ctx context.Context) (done Ticked, err error) {
 			return done, fmt.Errorf("schedules: %w", err)
 		}
 		pause := t.Pause
-		if pause == 0 {
-			pause = 10 * time.Millisecond
-		}
+		pause = cmp.Or(pause, 10*time.Millisecond)
 		select {
 		case <-ctx.Done():
 			return done, ctx.Err()
@@ -306,9 +305,7 @@ func (t *Ticker) enqueue(ctx context.Context, tx *ledger.Tx, s schedules.Schedul
 // may be nil, after each look that did something.
 func (t *Ticker) Run(ctx context.Context, report func(Ticked, error)) {
 	poll := t.Poll
-	if poll == 0 {
-		poll = 5 * time.Second
-	}
+	poll = cmp.Or(poll, 5*time.Second)
 	for {
 		done, err := t.Tick(ctx)
 		if ctx.Err() != nil && len(done.Jobs) == 0 {

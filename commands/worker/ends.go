@@ -116,12 +116,8 @@ func failOf(token string, err error) commands.Fail {
 	if p := (*panicError)(nil); f.Code == "" && errors.As(err, &p) {
 		f.Code = "panic"
 	}
-	if f.Code == "" {
-		f.Code = "error"
-	}
-	if f.Detail == "" {
-		f.Detail = detail(err)
-	}
+	f.Code = cmp.Or(f.Code, "error")
+	f.Detail = cmp.Or(f.Detail, detail(err))
 	if e.RetryIn != 0 {
 		f.RetryIn = new(allowed(e.RetryIn))
 	}

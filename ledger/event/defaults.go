@@ -1,6 +1,9 @@
 package event
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Implicit defaults are not stored, which keeps the events of an ordinary job small. They are part of the
 // meaning of stored events and never change.
@@ -40,9 +43,7 @@ func AddDefaults(b Body, at time.Time) {
 		if b.RunAt.IsZero() {
 			b.RunAt = at
 		}
-		if b.MaxAttempts == 0 {
-			b.MaxAttempts = defaultMaxAttempts
-		}
+		b.MaxAttempts = cmp.Or(b.MaxAttempts, defaultMaxAttempts)
 	case *Claimed:
 		if b.LeaseUntil.IsZero() {
 			b.LeaseUntil = at.Add(defaultLease)

@@ -76,10 +76,7 @@ func List(ctx context.Context, tx *ledger.Tx, f Filter) ([]Attempt, error) {
 		l.after = max(l.after, f.From.Pos)
 		err = l.addPages(ctx, f.begunAfterFrom, f.To.Pos)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return l.found, nil
+	return l.found, err
 }
 
 // attemptList collects the claims that a filter selects, page by page.

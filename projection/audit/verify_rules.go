@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -300,14 +301,7 @@ func (v *verifier) afterClaim(ctx context.Context, e *event.Event, why string) e
 		}
 	}
 	if lost != why {
-		v.at(e, FindStopped, "its claim was %s, and its end is said to be %q", orNot(lost), why)
+		v.at(e, FindStopped, "its claim was %s, and its end is said to be %q", cmp.Or(lost, "not lost"), why)
 	}
 	return nil
-}
-
-func orNot(lost string) string {
-	if lost == "" {
-		return "not lost"
-	}
-	return lost
 }

@@ -1,6 +1,7 @@
 package deps
 
 import (
+	"cmp"
 	"context"
 
 	"jobledger/ledger"
@@ -198,9 +199,7 @@ const resolving = `SELECT parent, child, heal FROM resolving`
 
 // Pending returns up to limit of the parents that are resolved in steps; 0: all of them.
 func Pending(ctx context.Context, tx *ledger.Tx, limit int) ([]Resolving, error) {
-	if limit == 0 {
-		limit = 1 << 30
-	}
+	limit = cmp.Or(limit, 1<<30)
 	return pending(ctx, tx, resolving+` ORDER BY parent LIMIT ?`, limit)
 }
 

@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"jobledger/ledger"
@@ -46,12 +47,7 @@ func (l *LaneChart) addWorkers(ctx context.Context, tx *ledger.Tx, s Lanes, rows
 		}
 		seen[w.Boot] = true
 	}
-	keys := make([]rowKey, 0, len(processes))
-	for k := range processes {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, rowKey.compare)
-	for _, k := range keys {
+	for _, k := range slices.SortedFunc(maps.Keys(processes), rowKey.compare) {
 		l.Lanes[l.rowOf(k, rows)].Processes = len(processes[k])
 	}
 	if err := l.addIdle(ctx, tx, s); err != nil {

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"fmt"
 
 	"jobledger/ledger/event"
@@ -29,9 +30,7 @@ func Zombies(events []event.Event) (zombies []Zombie) {
 		}
 		z := Zombie{Event: e}
 		by := e.Worker.Name
-		if by == "" {
-			by = e.Actor
-		}
+		by = cmp.Or(by, e.Actor)
 		switch {
 		case b.Command != "succeed":
 			z.Verdict = fmt.Sprintf("%s sent %s too late. It offered no result.", by, b.Command)

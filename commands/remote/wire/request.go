@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -83,9 +84,7 @@ func (h Heartbeat) Command(lease time.Duration) (commands.Command, error) {
 	if own != 0 {
 		lease = own
 	}
-	if lease == 0 {
-		lease = commands.DefaultLease
-	}
+	lease = cmp.Or(lease, commands.DefaultLease)
 	return commands.Heartbeat{Token: h.Token, Owner: h.Owner, Lease: lease, Progress: h.Progress,
 		Note: h.Note, CannotEnd: h.CannotEnd}, nil
 }

@@ -101,9 +101,7 @@ func parseAddress(dsn string) (p address, err error) {
 	if p.config.Password == "" {
 		p.refused = refused
 	}
-	if p.config.ConnectTimeout == 0 {
-		p.config.ConnectTimeout = connectTimeout
-	}
+	p.config.ConnectTimeout = cmp.Or(p.config.ConnectTimeout, connectTimeout)
 	return p, nil
 }
 

@@ -2,6 +2,7 @@ package differ
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -29,11 +30,4 @@ func shown(column string, v any) string {
 	return fmt.Sprintf("%.200q", fmt.Sprint(v))
 }
 
-func sortedKeys[V any](m map[int64]V) []int64 {
-	keys := make([]int64, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
+func sortedKeys[V any](m map[int64]V) []int64 { return slices.Sorted(maps.Keys(m)) }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -234,9 +235,7 @@ func (p *Program) globals(c *Context, given map[string]bool) error {
 	if err := ledger.CheckAddress(p.DB); err != nil {
 		return err
 	}
-	if p.Actor == "" {
-		p.Actor = p.DefaultActor()
-	}
+	p.Actor = cmp.Or(p.Actor, p.DefaultActor())
 	if err := commands.CheckActor(p.Actor); err != nil {
 		return WithHint(err, "--actor and JOBLEDGER_ACTOR say who acts")
 	}

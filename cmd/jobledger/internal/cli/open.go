@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -130,9 +131,7 @@ func (p *Program) LogFolder(service *commands.Service) string {
 // ThisWorker returns this process as a worker called name, by default host-pid.
 func ThisWorker(name, version string) event.Worker {
 	host := Hostname("unknown")
-	if name == "" {
-		name = fmt.Sprintf("%s-%d", host, os.Getpid())
-	}
+	name = cmp.Or(name, fmt.Sprintf("%s-%d", host, os.Getpid()))
 	return event.Worker{Name: name, Boot: process.NewBoot(), Host: host, PID: os.Getpid(), Version: version}
 }
 

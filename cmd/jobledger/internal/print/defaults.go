@@ -41,17 +41,9 @@ type DefaultsJSON struct {
 
 // NewDefaultsJSON is d for programs.
 func NewDefaultsJSON(d defaults.Defaults) DefaultsJSON {
-	out := DefaultsJSON{Queue: d.Queue, Backoff: words.BackoffOrNull(d.Backoff),
-		Since: words.TimeOrNull(d.Since),
-		Actor: words.TextOrNull(d.Actor), Reason: words.TextOrNull(d.Reason)}
-	if d.MaxAttempts > 0 {
-		out.MaxAttempts = &d.MaxAttempts
-	}
-	if d.MaxRuntime > 0 {
-		seconds := d.MaxRuntime.Seconds()
-		out.MaxRuntime = &seconds
-	}
-	return out
+	return DefaultsJSON{Queue: d.Queue, MaxAttempts: words.OrNull(d.MaxAttempts),
+		MaxRuntime: words.OrNull(d.MaxRuntime.Seconds()), Backoff: words.BackoffOrNull(d.Backoff),
+		Since: words.TimeOrNull(d.Since), Actor: words.TextOrNull(d.Actor), Reason: words.TextOrNull(d.Reason)}
 }
 
 // DefaultsThenJSON is defaults as they were.

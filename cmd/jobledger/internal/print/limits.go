@@ -160,13 +160,7 @@ type LimitJSON struct {
 // NewLimitJSON is l for programs.
 func NewLimitJSON(l limit.Limit) LimitJSON {
 	out := LimitJSON{Queue: l.Queue, Since: words.TimeOrNull(l.Since), Actor: words.TextOrNull(l.Actor),
-		Reason: words.TextOrNull(l.Reason)}
-	if l.Running > 0 {
-		out.Running = &l.Running
-	}
-	if l.PerGroup > 0 {
-		out.PerGroup = &l.PerGroup
-	}
+		Reason: words.TextOrNull(l.Reason), Running: words.OrNull(l.Running), PerGroup: words.OrNull(l.PerGroup)}
 	out.Rate, out.RatePer, out.Burst = l.Rate.N, l.Rate.Per.Seconds(), l.Rate.Burst
 	out.GroupRate, out.GroupRatePer = l.PerGroupRate.N, l.PerGroupRate.Per.Seconds()
 	out.GroupBurst, out.Ageing = l.PerGroupRate.Burst, l.Ageing.Seconds()
@@ -208,13 +202,9 @@ func NewLimitedJSON(l status.Limited) LimitedJSON {
 }
 
 func newExceptionJSON(x limit.Exception, live int64) ExceptionJSON {
-	out := ExceptionJSON{Group: x.Group, Since: words.TimeOrNull(x.Since), Actor: words.TextOrNull(x.Actor),
-		Reason: words.TextOrNull(x.Reason), Live: live, Rate: x.Rate.N, RatePer: x.Rate.Per.Seconds(),
-		Burst: x.Rate.Burst}
-	if x.Running > 0 {
-		out.Running = &x.Running
-	}
-	return out
+	return ExceptionJSON{Group: x.Group, Running: words.OrNull(x.Running), Since: words.TimeOrNull(x.Since),
+		Actor: words.TextOrNull(x.Actor), Reason: words.TextOrNull(x.Reason), Live: live, Rate: x.Rate.N,
+		RatePer: x.Rate.Per.Seconds(), Burst: x.Rate.Burst}
 }
 
 // LimitedThenJSON is limits as they were, and what they bound.

@@ -317,9 +317,7 @@ func (w *recorder) Header() http.Header {
 }
 
 func (w *recorder) WriteHeader(status int) {
-	if w.status == 0 {
-		w.status = status
-	}
+	w.status = cmp.Or(w.status, status)
 }
 
 func (w *recorder) Write(part []byte) (int, error) { return w.body.Write(part) }

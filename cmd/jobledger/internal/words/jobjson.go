@@ -46,18 +46,14 @@ func ToJSON(j projection.Job) JobJSON {
 		Priority: j.Priority,
 		RunAt:    TimeOrNull(j.RunAt),
 		Key:      TextOrNull(j.Key), Tags: j.Tags, Attempt: j.Attempt, Failures: j.Failures,
-		MaxAttempts: j.MaxAttempts,
-		Version:     TextOrNull(j.Version), Requires: slices.Clone(j.Requires), Worker: TextOrNull(j.Worker.Name),
+		MaxAttempts: j.MaxAttempts, MaxRuntime: OrNull(j.MaxRuntime.Seconds()),
+		Version: TextOrNull(j.Version), Requires: slices.Clone(j.Requires), Worker: TextOrNull(j.Worker.Name),
 		ClaimedAt:   TimeOrNull(j.ClaimedAt),
 		HeartbeatAt: TimeOrNull(j.HeartbeatAt), LeaseExpiresAt: TimeOrNull(j.LeaseUntil), Progress: j.Progress,
 		Note:       TextOrNull(j.Note),
 		CannotEnd:  j.CannotEnd,
 		FinishedAt: TimeOrNull(j.FinishedAt), ErrorCode: TextOrNull(j.ErrorCode),
 		ErrorDetail: TextOrNull(j.ErrorDetail)}
-	if j.MaxRuntime > 0 {
-		seconds := j.MaxRuntime.Seconds()
-		out.MaxRuntime = &seconds
-	}
 	if out.Schedule = j.Schedule; !j.Tick.IsZero() {
 		out.Tick = event.FormatTime(j.Tick)
 	}
@@ -81,11 +77,14 @@ func ToFullJSON(j projection.Job, claimer bool) FullJobJSON {
 	return out
 }
 
-func TextOrNull(s string) *string {
-	if s == "" {
+func TextOrNull(s string) *string { return OrNull(s) }
+
+// OrNull is v as JSON: null where it is zero.
+func OrNull[T comparable](v T) *T {
+	if v == *new(T) {
 		return nil
 	}
-	return &s
+	return &v
 }
 
 func TimeOrNull(t time.Time) *string {

@@ -1,7 +1,9 @@
 package words
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -17,12 +19,7 @@ func Process(w event.Worker) string {
 	return text
 }
 
-func OrNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
-}
+func OrNone(s string) string { return cmp.Or(s, "none") }
 
 func Percent(progress float64) string { return fmt.Sprintf("%.0f%% done", 100*progress) }
 
@@ -40,12 +37,7 @@ func Newest(looked, jobs int64) string {
 }
 
 func SortedNames(tags map[string]string) []string {
-	names := make([]string, 0, len(tags))
-	for name := range tags {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(tags))
 }
 
 // KindLabel is the word of e's kind for a listing. A write that was refused is in capitals, to be seen

@@ -2,6 +2,7 @@ package words
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode"
@@ -182,10 +183,7 @@ func ErrorText(code string) string {
 
 // ReasonOrNone is the reason given, or the words for none.
 func ReasonOrNone(reason string) string {
-	if reason == "" {
-		return "no reason given"
-	}
-	return reason
+	return cmp.Or(reason, "no reason given")
 }
 
 // WorkerNames lists the names of up to five workers and the number of the others.

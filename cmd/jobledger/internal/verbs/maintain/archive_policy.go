@@ -2,7 +2,6 @@ package maintain
 
 import (
 	"strings"
-	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/when"
@@ -99,15 +98,7 @@ func (p *Verbs) printPolicy(b event.ArchivePolicy) error {
 			KeepFailed *float64 `json:"keep_failed"`
 			RemoveLogs bool     `json:"remove_logs"`
 			KeepBodies bool     `json:"keep_bodies"`
-		}{secondsOrNull(b.OlderThan), secondsOrNull(b.KeepFailed), b.RemoveLogs, b.KeepBodies})
+		}{words.OrNull(b.OlderThan.Seconds()), words.OrNull(b.KeepFailed.Seconds()), b.RemoveLogs, b.KeepBodies})
 	}
 	return p.PrintLine(words.PolicyText(&b))
-}
-
-func secondsOrNull(d time.Duration) *float64 {
-	if d == 0 {
-		return nil
-	}
-	s := d.Seconds()
-	return &s
 }

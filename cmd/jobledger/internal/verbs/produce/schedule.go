@@ -1,6 +1,7 @@
 package produce
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -133,7 +134,7 @@ func (p *Verbs) schedule(c *cli.Context) error {
 			continue
 		}
 		if n := len(args) - 1; n < a.least || n > a.most {
-			return cli.WithHint(cli.Usagef("schedule %s takes %s", a.name, orNothing(a.args)), "%s",
+			return cli.WithHint(cli.Usagef("schedule %s takes %s", a.name, cmp.Or(a.args, "no argument")), "%s",
 				cli.SeeHelp("schedule"))
 		}
 		for _, f := range scheduleFlags() {
@@ -149,13 +150,6 @@ func (p *Verbs) schedule(c *cli.Context) error {
 		return cli.WithHint(err, "did you mean schedule %s?", near)
 	}
 	return cli.WithHint(err, "%s", cli.SeeHelp("schedule"))
-}
-
-func orNothing(args string) string {
-	if args == "" {
-		return "no argument"
-	}
-	return args
 }
 
 func (p *Verbs) keeper(service *commands.Service) *schedule.Keeper {

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -30,9 +31,7 @@ type counted struct {
 // Allow reports whether the grant with this id may make another request now. perSecond is how many it may
 // make on average; 0: PerSecond.
 func (l *Limits) Allow(id string, perSecond float64, now time.Time) bool {
-	if perSecond == 0 {
-		perSecond = PerSecond
-	}
+	perSecond = cmp.Or(perSecond, PerSecond)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	most := int(max(1, burst*perSecond))

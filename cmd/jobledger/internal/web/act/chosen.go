@@ -1,6 +1,7 @@
 package act
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -84,9 +85,7 @@ func (a *Acts) choose(ctx context.Context, jobs []Chosen, pos int64) (set []sele
 		}
 		seen, err := projection.JobsAsOf(ctx, tx, open, then)
 		for i := range set {
-			if set[i].Seq == 0 {
-				set[i].Seq = seen[numbers[i]].Seq
-			}
+			set[i].Seq = cmp.Or(set[i].Seq, seen[numbers[i]].Seq)
 		}
 		return err
 	})

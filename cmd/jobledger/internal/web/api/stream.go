@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -129,9 +130,7 @@ func (o *stream) begin(ctx context.Context, r *http.Request) (first string, err 
 		return "", err
 	}
 	after := r.Header.Get("Last-Event-ID")
-	if after == "" {
-		after = query.Get("after")
-	}
+	after = cmp.Or(after, query.Get("after"))
 	number, _, _ := strings.Cut(after, ".")
 	pos, err := strconv.ParseInt(number, 10, 64)
 	if after != "" && (err != nil || pos < 0) {

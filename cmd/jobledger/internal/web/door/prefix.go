@@ -1,6 +1,7 @@
 package door
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 
@@ -78,8 +79,6 @@ func (p Prefix) within(r *http.Request) (in *http.Request, ok bool) {
 
 func cutPrefix(path, prefix string) (rest string, ok bool) {
 	rest, ok = strings.CutPrefix(path, prefix)
-	if rest == "" {
-		rest = "/"
-	}
+	rest = cmp.Or(rest, "/")
 	return rest, ok && rest[0] == '/'
 }

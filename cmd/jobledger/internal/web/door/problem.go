@@ -12,6 +12,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"jobledger/cmd/jobledger/internal/fault"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands/remote/wire"
 	"jobledger/ledger"
 	"jobledger/ledger/segment"
@@ -48,10 +49,8 @@ func ProblemOf(err error) *Problem {
 		return p
 	}
 	f := fault.Of(err)
-	p := &Problem{Status: f.Status, Detail: f.InRequest(), Code: f.Word, Exit: &f.Exit}
-	if f.Hint != "" {
-		p.Hint = &f.Hint
-	}
+	p := &Problem{Status: f.Status, Detail: f.InRequest(), Code: f.Word, Exit: &f.Exit,
+		Hint: words.TextOrNull(f.Hint)}
 	if in, known := wire.InputOf(err); known && p.Status == http.StatusBadRequest {
 		f.Field = in.Field
 		if in.Line > 0 {

@@ -2,6 +2,7 @@ package door
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -24,9 +25,7 @@ type reply struct {
 }
 
 func (a *reply) WriteHeader(status int) {
-	if a.status == 0 {
-		a.status = status
-	}
+	a.status = cmp.Or(a.status, status)
 }
 
 func (a *reply) Write(p []byte) (int, error) { return a.body.Write(p) }

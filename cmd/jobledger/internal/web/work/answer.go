@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -128,9 +129,7 @@ func problemOf(err error) *wire.Problem {
 		return p
 	}
 	p := door.ProblemOf(err)
-	if p.Status == 0 {
-		p.Status = http.StatusInternalServerError
-	}
+	p.Status = cmp.Or(p.Status, http.StatusInternalServerError)
 	p.Type, p.Title = "urn:jobledger:problem:"+p.Code, http.StatusText(p.Status)
 	return p
 }

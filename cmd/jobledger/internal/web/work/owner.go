@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -71,18 +72,12 @@ func (m *Room) takeOver(w http.ResponseWriter, r *http.Request, c Caller) error 
 		return errHidden(id)
 	}
 	command := commands.TakeOver{Token: r.PathValue("token"), Owner: asked.Owner, Process: asked.Event()}
-	if command.Process.Name == "" {
-		command.Process.Name = before.Worker.Name
-	}
-	if command.Process.Version == "" {
-		command.Process.Version = before.Worker.Version
-	}
+	command.Process.Name = cmp.Or(command.Process.Name, before.Worker.Name)
+	command.Process.Version = cmp.Or(command.Process.Version, before.Worker.Version)
 	if command.Lease, err = wire.Duration("lease", asked.Lease); err != nil {
 		return err
 	}
-	if command.Lease == 0 {
-		command.Lease = lastLease(before)
-	}
+	command.Lease = cmp.Or(command.Lease, lastLease(before))
 	var j projection.Job
 	err = m.write(w, r, func(ctx context.Context) error {
 		j, err = m.Service.Apply(ctx, c.Actor, id, command)
