@@ -15,28 +15,18 @@ import (
 // recorded.
 func (s *Service) SetDefaults(ctx context.Context, actor, queue string, to defaults.Spec, reason string) (
 	changed bool, err error) {
-	if err := CheckQueue(queue); err != nil {
-		return false, err
-	}
 	if err := (&Enqueue{Queue: queue, MaxAttempts: to.MaxAttempts, MaxRuntime: to.MaxRuntime,
 		Backoff: to.Backoff}).Check(); err != nil {
 		return false, err
 	}
-	if err := CheckText("reason", reason, MaxReason); err != nil {
-		return false, err
-	}
-	if err := CheckActor(actor); err != nil {
-		return false, err
-	}
-	err = s.write(ctx, func(tx *ledger.Tx) error {
+	return s.changeQueue(ctx, actor, queue, reason, func(tx *ledger.Tx) (bool, error) {
 		set, err := defaults.Current(ctx, tx)
-		if changed = set[queue].Spec != to; err != nil || !changed {
-			return err
+		if err != nil || set[queue].Spec == to {
+			return false, err
 		}
 		_, err = journal.Record(ctx, tx, journal.Fact{Actor: actor, Body: to.Body(queue, reason)})
-		return err
+		return true, err
 	})
-	return changed && err == nil, err
 }
 
 func checkBackoff(b event.Backoff) error {

@@ -47,24 +47,14 @@ func (s *Service) LimitGroup(ctx context.Context, actor, queue, group string, to
 // setLimit records b if it changes the limits of its queue.
 func (s *Service) setLimit(ctx context.Context, actor string, b *event.QueueLimited,
 	changes func(limit.Limit) bool) (changed bool, err error) {
-	if err := CheckQueue(b.Queue); err != nil {
-		return false, err
-	}
-	if err := CheckText("reason", b.Reason, MaxReason); err != nil {
-		return false, err
-	}
-	if err := CheckActor(actor); err != nil {
-		return false, err
-	}
-	err = s.write(ctx, func(tx *ledger.Tx) error {
+	return s.changeQueue(ctx, actor, b.Queue, b.Reason, func(tx *ledger.Tx) (bool, error) {
 		l, err := limit.Of(ctx, tx, b.Queue)
-		if changed = changes(l); err != nil || !changed {
-			return err
+		if err != nil || !changes(l) {
+			return false, err
 		}
 		_, err = journal.Record(ctx, tx, journal.Fact{Actor: actor, Body: b})
-		return err
+		return true, err
 	})
-	return changed && err == nil, err
 }
 
 func checkLimit(s limit.Spec) error {

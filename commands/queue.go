@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -22,17 +23,20 @@ func (s *Service) Resume(ctx context.Context, actor, queue, reason string) (chan
 
 func (s *Service) setPaused(ctx context.Context, actor, queue string, paused bool, reason string) (
 	changed bool, err error) {
-	if err := CheckQueue(queue); err != nil {
-		return false, err
-	}
-	if err := CheckText("reason", reason, MaxReason); err != nil {
-		return false, err
-	}
-	if err := CheckActor(actor); err != nil {
+	return s.changeQueue(ctx, actor, queue, reason, func(tx *ledger.Tx) (bool, error) {
+		return setPaused(ctx, tx, actor, queue, paused, reason)
+	})
+}
+
+// changeQueue writes what an operator says of a queue. fn reports whether it changed anything.
+func (s *Service) changeQueue(ctx context.Context, actor, queue, reason string,
+	fn func(*ledger.Tx) (bool, error)) (changed bool, err error) {
+	err = cmp.Or(CheckQueue(queue), CheckText("reason", reason, MaxReason), CheckActor(actor))
+	if err != nil {
 		return false, err
 	}
 	err = s.write(ctx, func(tx *ledger.Tx) (err error) {
-		changed, err = setPaused(ctx, tx, actor, queue, paused, reason)
+		changed, err = fn(tx)
 		return err
 	})
 	return changed && err == nil, err
