@@ -20,18 +20,9 @@ func (tx *Tx) PutBody(pos int64, salt, body []byte) error {
 
 // Body returns what PutBody stored at pos; ok is false if there is nothing, or not any more.
 func (tx *Tx) Body(ctx context.Context, pos int64) (salt, body []byte, ok bool, err error) {
-	rows, err := tx.Query(ctx, `SELECT salt, body FROM bodies WHERE pos = ?`, pos)
-	if err != nil {
-		return nil, nil, false, err
-	}
-	defer rows.Close()
-	if ok = rows.Next(); ok {
-		if err = rows.Scan(&salt, &body); body == nil {
-			body = []byte{} // the driver gives nil for an empty one too
-		}
-	}
-	if err == nil {
-		err = rows.Err()
+	ok, err = tx.one(ctx, []any{&salt, &body}, `SELECT salt, body FROM bodies WHERE pos = ?`, pos)
+	if ok && body == nil {
+		body = []byte{} // the driver gives nil for an empty one too
 	}
 	return salt, body, ok, err
 }

@@ -38,17 +38,8 @@ func (tx *Tx) EraseBodiesAt(ctx context.Context, positions []int64, also func() 
 // were and their bytes. What they leave free in the ledger's file is overwritten; Store.Checkpoint then takes
 // them out of the -wal file too.
 func (tx *Tx) EraseBodies(ctx context.Context, n int64) (count int, bytes int64, err error) {
-	rows, err := tx.Query(ctx, `SELECT count(*), coalesce(sum(length(body)), 0) `+bodiesOfJob, n)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer rows.Close()
-	if rows.Next() {
-		err = rows.Scan(&count, &bytes)
-	}
-	if err == nil {
-		err = rows.Err()
-	}
+	_, err = tx.one(ctx, []any{&count, &bytes},
+		`SELECT count(*), coalesce(sum(length(body)), 0) `+bodiesOfJob, n)
 	if err != nil || count == 0 {
 		return 0, 0, err
 	}

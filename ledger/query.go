@@ -118,6 +118,14 @@ func (tx *Tx) first(ctx context.Context, dest []any, query string, args ...any) 
 	return found, tx.check(err)
 }
 
+// one reads the first row of a query into dest, after everything that was written before it.
+func (tx *Tx) one(ctx context.Context, dest []any, query string, args ...any) (found bool, err error) {
+	if err := cmp.Or(tx.flush(), ctx.Err()); err != nil {
+		return false, err
+	}
+	return tx.first(ctx, dest, query, args...)
+}
+
 // number returns the integer that a query finds, without sending the buffers; 0 if it finds none.
 func (tx *Tx) number(ctx context.Context, query string, args ...any) (n int64, err error) {
 	_, err = tx.first(ctx, []any{&n}, query, args...)

@@ -32,18 +32,9 @@ func (tx *Tx) RemoveJobs(ctx context.Context, jobs []int64, keepBodies bool) (go
 		for i := range args {
 			args[i] = some[min(i, len(some)-1)]
 		}
-		rows, err := tx.Query(ctx, `SELECT count(*), coalesce(sum(length(body)), 0)`+bodiesOfJobs, args...)
-		if err != nil {
-			return gone, err
-		}
 		var bodies, bytes int64
-		if rows.Next() {
-			err = rows.Scan(&bodies, &bytes)
-		}
-		if err == nil {
-			err = rows.Err()
-		}
-		_ = rows.Close()
+		_, err = tx.one(ctx, []any{&bodies, &bytes},
+			`SELECT count(*), coalesce(sum(length(body)), 0)`+bodiesOfJobs, args...)
 		switch {
 		case err == nil && keepBodies:
 			gone.Kept += bodies

@@ -69,6 +69,28 @@ func NewInsert(table string, types Types, columns ...string) *BulkStmt {
 // Width returns the number of values of one row.
 func (b *BulkStmt) Width() int { return len(b.Columns) }
 
+// FewRows may have equal values by chance: to leave these out would make too many different texts.
+const FewRows = 16
+
+// Constant finds the columns, after the first few, in which all rows of args have the same value: a bit for
+// each.
+func (b *BulkStmt) Constant(first, rows int, args []any) (columns uint64) {
+	width := b.Width()
+	for i := first; i < width; i++ {
+		if b.Types[i] == Bytes {
+			continue
+		}
+		r := 1
+		for r < rows && args[r*width+i] == args[i] {
+			r++
+		}
+		if r == rows {
+			columns |= 1 << i
+		}
+	}
+	return columns
+}
+
 // SparseInsert inserts rows into one table of which many columns are null. To send a null costs as much as to
 // send a value, so it has a BulkStmt for each set of columns that are not null.
 type SparseInsert struct {

@@ -25,9 +25,6 @@ type form struct {
 	constant uint64 // of many rows: a bit for each column in which all rows have the same value
 }
 
-// fewRows may have equal values by chance: to leave these out would make too many different texts.
-const fewRows = 16
-
 // bulkText returns the text of b for so many rows, and its arguments.
 func (c *connection) bulkText(
 	b *engine.BulkStmt, rows int, args []any, checked bool,
@@ -35,8 +32,8 @@ func (c *connection) bulkText(
 	f := form{many: rows > 1, checked: checked}
 	bound = args[:b.Width()]
 	if f.many {
-		if rows >= fewRows {
-			f.constant = constantColumns(b, rows, args)
+		if rows >= engine.FewRows {
+			f.constant = b.Constant(1, rows, args) // the first column distinguishes rows
 		}
 		bound = byColumn(b, rows, args, f.constant)
 	}
@@ -50,24 +47,6 @@ func (c *connection) bulkText(
 		c.bulkTexts[key] = text
 	}
 	return text, bound
-}
-
-// constantColumns finds the columns in which all rows have the same value, except the first, which
-// distinguishes rows.
-func constantColumns(b *engine.BulkStmt, rows int, args []any) (columns uint64) {
-	for i := 1; i < b.Width(); i++ {
-		if b.Types[i] == engine.Bytes {
-			continue
-		}
-		r := 1
-		for r < rows && args[r*b.Width()+i] == args[i] {
-			r++
-		}
-		if r == rows {
-			columns |= 1 << i
-		}
-	}
-	return columns
 }
 
 // textOf writes the text of b.

@@ -22,16 +22,13 @@ type bulkKey struct {
 	constant uint64 // a bit for each column in which all rows have the same value
 }
 
-// fewRows may have equal values by chance: to bind these once would make too many different texts.
-const fewRows = 16
-
 // bulk returns the text of b for the rows in args, which are as many as the size'th of bulkSizes, and what to
 // bind. To bind a value costs half as much as to insert it, so what all rows have in common is bound once.
 func (c *connection) bulk(b *engine.BulkStmt, size int, args []any) (text string, bound []any) {
 	key := bulkKey{stmt: b, size: size}
 	bound = args
-	if rows := bulkSizes[size]; rows >= fewRows {
-		if key.constant = constantColumns(b, rows, args); key.constant != 0 {
+	if rows := bulkSizes[size]; rows >= engine.FewRows {
+		if key.constant = b.Constant(keyColumns(b), rows, args); key.constant != 0 {
 			bound = c.bindOnce(b, args, key.constant)
 		}
 	}
@@ -44,24 +41,6 @@ func (c *connection) bulk(b *engine.BulkStmt, size int, args []any) (text string
 		c.bulkTexts[key] = text
 	}
 	return text, bound
-}
-
-// constantColumns finds the columns in which all rows have the same value, except the columns of the key.
-func constantColumns(b *engine.BulkStmt, rows int, args []any) (columns uint64) {
-	width := b.Width()
-	for i := keyColumns(b); i < width; i++ {
-		if b.Types[i] == engine.Bytes {
-			continue
-		}
-		r := 1
-		for r < rows && args[r*width+i] == args[i] {
-			r++
-		}
-		if r == rows {
-			columns |= 1 << i
-		}
-	}
-	return columns
 }
 
 // keyColumns returns how many columns are never constant.

@@ -46,11 +46,7 @@ func (f *Engine) vacuumFrom(ctx context.Context, source, path string) (tail int6
 
 // Checkpoint empties the -wal file.
 func (f *Engine) Checkpoint(ctx context.Context) (whole bool, err error) {
-	if err := f.CheckReplaced(); err != nil {
-		return false, err
-	}
-	settings := url.Values{"mode": {"rw"}, "_pragma": {"busy_timeout(2000)"}}
-	db, err := sql.Open("sqlite", fileURL(f.path, settings))
+	db, err := f.openToCheckpoint(2000)
 	if err != nil {
 		return false, err
 	}
@@ -64,11 +60,7 @@ func (f *Engine) Checkpoint(ctx context.Context) (whole bool, err error) {
 // MoveWAL moves pages of the -wal file into the ledger's file without keeping a writer waiting. The next
 // writer then begins the -wal file again, where it would have moved these pages itself.
 func (f *Engine) MoveWAL(ctx context.Context) error {
-	if err := f.CheckReplaced(); err != nil {
-		return err
-	}
-	settings := url.Values{"mode": {"rw"}, "_pragma": {"busy_timeout(0)"}}
-	db, err := sql.Open("sqlite", fileURL(f.path, settings))
+	db, err := f.openToCheckpoint(0)
 	if err != nil {
 		return err
 	}
@@ -77,6 +69,15 @@ func (f *Engine) MoveWAL(ctx context.Context) error {
 		return nil
 	}
 	return explain(err)
+}
+
+// openToCheckpoint opens a connection of its own, which waits for locks for so many milliseconds.
+func (f *Engine) openToCheckpoint(wait int) (*sql.DB, error) {
+	if err := f.CheckReplaced(); err != nil {
+		return nil, err
+	}
+	return sql.Open("sqlite", fileURL(f.path, url.Values{"mode": {"rw"},
+		"_pragma": {fmt.Sprintf("busy_timeout(%d)", wait)}}))
 }
 
 // checkpoint runs one in the given mode. Late syncs learn of a sync of the -wal file that fails in it.
@@ -99,11 +100,7 @@ func (f *Engine) TrimWAL(ctx context.Context) (trimmed bool, err error) {
 	if info, err := os.Stat(f.path + "-wal"); err != nil || info.Size() <= walLimit {
 		return false, nil // also if it cannot be read: other commands say so
 	}
-	if err := f.CheckReplaced(); err != nil {
-		return false, err
-	}
-	settings := url.Values{"mode": {"rw"}, "_pragma": {"busy_timeout(0)"}}
-	db, err := sql.Open("sqlite", fileURL(f.path, settings))
+	db, err := f.openToCheckpoint(0)
 	if err != nil {
 		return false, err
 	}
