@@ -285,8 +285,8 @@ func (p *program) webConfig(store *ledger.Store, dir string) web.Config {
 	_, owner, _ := strings.Cut(p.DefaultActor(), ":")
 	keeper := archived.Keeper(service, "sweeper:"+owner)
 	keeper.Dir = dir
-	config := web.Config{Store: store, Host: cli.Hostname(""), Examine: p.examine(store), Now: p.Now,
-		Name: cli.DisplayDSN(p.DB), Owner: p.DefaultActor(), Announce: p.announce, Report: p.Message,
+	config := web.Config{Config: door.Config{Store: store, Now: p.Now, Owner: p.DefaultActor(), Announce: p.announce,
+		Report: p.Message}, Host: cli.Hostname(""), Examine: p.examine(store), Name: cli.DisplayDSN(p.DB),
 		Also: keeper.Step}
 	config.CheckAt, _ = p.daily(defaultCheckAt)
 	if dir != "" {

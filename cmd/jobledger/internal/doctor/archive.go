@@ -13,7 +13,7 @@ import (
 
 // archiveFiles checks that the files of archived events are where they should be. It does not read them.
 func (d *examination) archiveFiles(ctx context.Context, tx *ledger.Tx) error {
-	dir := d.archive
+	dir := d.Archive
 	if dir == "" && d.real != "" {
 		dir = d.Ledger + archive.Suffix
 	}
@@ -52,7 +52,7 @@ func (d *examination) removal(ctx context.Context, tx *ledger.Tx) error {
 	if err != nil {
 		return err
 	}
-	if r.More && d.now().Sub(r.At) > removalDelay {
+	if r.More && d.Now().Sub(r.At) > removalDelay {
 		d.advise(CodeRemoval, "the same 'jobledger archive' goes on with it",
 			"the removal of archived jobs stopped %s, and more were to leave", d.since(r.At))
 	}
@@ -63,7 +63,7 @@ func (d *examination) removal(ctx context.Context, tx *ledger.Tx) error {
 	if err := d.openForLong(ctx, tx, policy.OlderThan); err != nil {
 		return err
 	}
-	late, err := tx.PosAt(ctx, d.now().Add(-policy.OlderThan-policyDelay))
+	late, err := tx.PosAt(ctx, d.Now().Add(-policy.OlderThan-policyDelay))
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ const openSince = `SELECT count(*), coalesce(min(n), 0) FROM jobs WHERE n <= ? A
 
 // openForLong finds jobs that have not ended for so long that the policy could have removed them twice.
 func (d *examination) openForLong(ctx context.Context, tx *ledger.Tx, period time.Duration) error {
-	upTo, err := tx.PosAt(ctx, d.now().Add(-openPeriods*period))
+	upTo, err := tx.PosAt(ctx, d.Now().Add(-openPeriods*period))
 	if err != nil || upTo == 0 {
 		return err
 	}

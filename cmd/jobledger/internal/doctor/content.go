@@ -155,7 +155,7 @@ func (d *examination) guards(ctx context.Context, tx *ledger.Tx) error {
 
 func (d *examination) clock(ctx context.Context, tx *ledger.Tx) error {
 	last, err := state.LastEvent(ctx, tx, 0)
-	if d.Events = last.Pos; err == nil && last.At.Sub(d.now()) > clockSlack {
+	if d.Events = last.Pos; err == nil && last.At.Sub(d.Now()) > clockSlack {
 		d.problem(CodeClock,
 			"set the clock; until it has caught up, new events get the time of the last one, and leases end late",
 			"the last event was recorded at %s: this clock has been set back, or that one was ahead", d.since(last.At))
@@ -186,7 +186,7 @@ func (d *examination) ofLive(check func(context.Context, *ledger.Tx) error) func
 }
 
 func (d *examination) leases(ctx context.Context, tx *ledger.Tx) error {
-	o, err := status.OverdueLeases(ctx, tx, d.now(), sweepDelay)
+	o, err := status.OverdueLeases(ctx, tx, d.Now(), sweepDelay)
 	if err == nil && o.Leases > 0 {
 		d.problem(CodeLeases, "'"+d.command("sweep")+"' once, or let a worker run: it sweeps",
 			"%s ran out, the first at %s, and the %s not taken back: no sweeper runs", words.Count(o.Leases, "lease"),
@@ -196,7 +196,7 @@ func (d *examination) leases(ctx context.Context, tx *ledger.Tx) error {
 }
 
 func (d *examination) workers(ctx context.Context, tx *ledger.Tx) error {
-	workers, err := status.Workers{At: projection.Now(d.now())}.Read(ctx, tx)
+	workers, err := status.Workers{At: projection.Now(d.Now())}.Read(ctx, tx)
 	var silent []status.Worker
 	jobs := 0
 	for _, w := range workers {
@@ -213,13 +213,13 @@ func (d *examination) workers(ctx context.Context, tx *ledger.Tx) error {
 			"%s %s silent and did not report %s end: %s, holding %s; the first: %s (%s), last seen %s",
 			words.Count(n, "worker"), words.Plural(n, "is", "are"), words.Plural(n, "its", "their"),
 			words.WorkerNames(silent), countOrNone(jobs, "job"),
-			w.Name, words.Process(w.Worker), words.AgeOrOn(w.SeenAt, d.now()))
+			w.Name, words.Process(w.Worker), words.AgeOrOn(w.SeenAt, d.Now()))
 	}
 	return err
 }
 
 func (d *examination) queues(ctx context.Context, tx *ledger.Tx) error {
-	queues, err := status.Queues{At: projection.Now(d.now())}.Read(ctx, tx)
+	queues, err := status.Queues{At: projection.Now(d.Now())}.Read(ctx, tx)
 	for _, q := range queues {
 		if q.Paused && q.Ready > 0 {
 			d.advise(CodePaused, d.command("resume -q "+q.Name), "the queue %s is paused by %s since %s: %s; %s there",
@@ -231,7 +231,7 @@ func (d *examination) queues(ctx context.Context, tx *ledger.Tx) error {
 }
 
 func (d *examination) stranded(ctx context.Context, tx *ledger.Tx) error {
-	found, err := status.StrandedJobs(ctx, tx, d.now(), strandedAfter)
+	found, err := status.StrandedJobs(ctx, tx, d.Now(), strandedAfter)
 	for _, s := range found {
 		wanted := ""
 		if s.Version != "" {
@@ -241,7 +241,7 @@ func (d *examination) stranded(ctx context.Context, tx *ledger.Tx) error {
 			wanted += " with " + label
 		}
 		reason := "no worker serves that queue"
-		if gone := state.Gone(s.Service, d.now()); gone != "" {
+		if gone := state.Gone(s.Service, d.Now()); gone != "" {
 			reason += "; " + gone
 		}
 		if len(s.Serving) > 0 {
@@ -257,10 +257,10 @@ func (d *examination) stranded(ctx context.Context, tx *ledger.Tx) error {
 
 // logFolders finds the output of jobs that are not in the ledger, or that were erased.
 func (d *examination) logFolders(ctx context.Context, tx *ledger.Tx) error {
-	if d.logs == "" {
+	if d.Logs == "" {
 		return nil
 	}
-	entries, err := os.ReadDir(d.logs)
+	entries, err := os.ReadDir(d.Logs)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -288,7 +288,7 @@ func (d *examination) logFolders(ctx context.Context, tx *ledger.Tx) error {
 			erased = append(erased, entry.Name())
 		}
 	}
-	remove := func(job string) string { return "rm -r " + words.QuoteShell(filepath.Join(d.logs, job)) }
+	remove := func(job string) string { return "rm -r " + words.QuoteShell(filepath.Join(d.Logs, job)) }
 	if n := int64(len(erased)); n > 0 {
 		d.problem(CodeLogs, remove(erased[0]), "%s of jobs that were erased %s still there: %s",
 			words.Count(n, "log"), words.Plural(n, "is", "are"), someOf(erased))
@@ -297,7 +297,7 @@ func (d *examination) logFolders(ctx context.Context, tx *ledger.Tx) error {
 	if n := int64(len(unknown)); n > 0 && !ledger.IsServerAddress(d.Ledger) {
 		d.advise(CodeLogs, "look at them and remove them: "+remove(unknown[0]),
 			"%s in %s %s of no job of this ledger: %s",
-			words.Count(n, "log"), d.logs, words.Plural(n, "is", "are"), someOf(unknown))
+			words.Count(n, "log"), d.Logs, words.Plural(n, "is", "are"), someOf(unknown))
 	}
 	return d.output(ctx, tx)
 }
@@ -311,17 +311,17 @@ const (
 
 // output compares the output of the latest attempts with the digests in their events.
 func (d *examination) output(ctx context.Context, tx *ledger.Tx) error {
-	r, err := logs.Recent(ctx, tx, d.logs, outputAttempts, outputEvents, outputBytes)
+	r, err := logs.Recent(ctx, tx, d.Logs, outputAttempts, outputEvents, outputBytes)
 	unreadable := func(f audit.Finding) bool { return f.Code == logs.FindUnreadable }
 	if i := slices.IndexFunc(r.Findings, unreadable); i >= 0 {
-		d.advise(CodeOutput, "run doctor as a user who may, or look at "+words.QuoteShell(d.logs),
+		d.advise(CodeOutput, "run doctor as a user who may, or look at "+words.QuoteShell(d.Logs),
 			"%s of the latest attempts cannot be read; the first: job %s: %s", words.Count(r.Unreadable, "log"),
 			r.Findings[i].Job, r.Findings[i].Detail)
 		r.Findings = slices.DeleteFunc(r.Findings, unreadable)
 	}
 	if n := int64(len(r.Findings)); n > 0 {
 		f := r.Findings[0]
-		d.problem(CodeOutput, "see who may write "+words.QuoteShell(d.logs)+"; '"+d.command("verify --logs")+
+		d.problem(CodeOutput, "see who may write "+words.QuoteShell(d.Logs)+"; '"+d.command("verify --logs")+
 			"' checks all of them",
 			"%s of the latest attempts %s not what the command wrote; the first: job %s, %s: %s",
 			words.Count(n, "log"), words.Plural(n, "is", "are"), f.Job, f.Field, f.Detail)
@@ -339,7 +339,7 @@ func someOf(names []string) string {
 }
 
 func (d *examination) pages(ctx context.Context, tx *ledger.Tx) error {
-	if !d.deep {
+	if !d.Deep {
 		return nil
 	}
 	problems, err := tx.Integrity(ctx)
@@ -361,7 +361,7 @@ func countOrNone(n int, noun string) string {
 
 // held finds jobs that are not unblocked: a hold is all that a job may wait for without end.
 func (d *examination) held(ctx context.Context, tx *ledger.Tx) error {
-	upTo, err := tx.PosAt(ctx, d.now().Add(-heldAfter))
+	upTo, err := tx.PosAt(ctx, d.Now().Add(-heldAfter))
 	if err != nil {
 		return err
 	}

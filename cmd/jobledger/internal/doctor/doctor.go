@@ -111,11 +111,11 @@ func (r Report) Problems() (n int) {
 // Examine examines the ledger at dsn. It fails only if there is no ledger of this program there, if the
 // server cannot be reached, or if ctx ends.
 func Examine(ctx context.Context, dsn string, o Options) (Report, error) {
-	d := &examination{dsn: dsn, deep: o.Deep, now: o.Now, dbFlag: o.DBFlag, logs: o.Logs,
-		archive: o.Archive, root: cmp.Or(o.Root, "/")}
-	if d.now == nil {
-		d.now = time.Now
+	o.Root = cmp.Or(o.Root, "/")
+	if o.Now == nil {
+		o.Now = time.Now
 	}
+	d := &examination{dsn: dsn, Options: o}
 	examine := d.examineFile
 	if ledger.IsServerAddress(dsn) {
 		examine = d.examineServer
@@ -133,16 +133,10 @@ func Examine(ctx context.Context, dsn string, o Options) (Report, error) {
 // examination gathers a report.
 type examination struct {
 	Report
-	dsn    string
-	deep   bool
-	now    func() time.Time
-	dbFlag string
-	logs   string
-
-	archive string
-	root    string // of the system
-	real    string // the path of a ledger in a file, without links
-	copy    bool   // it is a copy as of a moment, with which nothing works
+	Options
+	dsn  string
+	real string // the path of a ledger in a file, without links
+	copy bool   // it is a copy as of a moment, with which nothing works
 }
 
 func (d *examination) problem(code, remedy, format string, args ...any) {
@@ -154,11 +148,11 @@ func (d *examination) advise(code, remedy, format string, args ...any) {
 }
 
 // command returns a line for a shell that runs jobledger on this ledger.
-func (d *examination) command(words string) string { return "jobledger " + words + d.dbFlag }
+func (d *examination) command(words string) string { return "jobledger " + words + d.DBFlag }
 
 // since formats t with its distance from now.
 func (d *examination) since(t time.Time) string {
-	return fmt.Sprintf("%s (%s)", words.Time(t.In(d.now().Location())), words.Age(t, d.now()))
+	return fmt.Sprintf("%s (%s)", words.Time(t.In(d.Now().Location())), words.Age(t, d.Now()))
 }
 
 // examineFile examines a ledger in SQLite.
@@ -171,8 +165,8 @@ func (d *examination) examineFile(ctx context.Context) (err error) {
 	if real, err := filepath.EvalSymlinks(d.Ledger); err == nil {
 		d.real = real
 	}
-	if d.logs == "" {
-		d.logs = attemptlog.Folder(d.Ledger)
+	if d.Logs == "" {
+		d.Logs = attemptlog.Folder(d.Ledger)
 	}
 	// Before SQLite opens it: run by root, SQLite gives the -wal and -shm files back to the ledger's owner.
 	if info, err := os.Stat(d.real); err == nil && info.Mode().IsRegular() {

@@ -119,7 +119,7 @@ func TestFileSystemFindings(t *testing.T) {
 		"a network":         {place{Known: true, Free: 1 << 40, Network: "NFS"}, false, "D07 problem"},
 		"a network, wanted": {place{Known: true, Free: 1 << 40, Network: "NFS"}, true, "D07 advice"},
 	} {
-		d := &examination{Report: Report{Ledger: "/x/jobs.db"}, real: "/x/jobs.db", now: time.Now}
+		d := &examination{Report: Report{Ledger: "/x/jobs.db"}, real: "/x/jobs.db", Options: Options{Now: time.Now}}
 		d.fileSystem(test.place, 100<<20, test.allowed)
 		got := ""
 		for _, f := range d.Findings {
@@ -290,7 +290,7 @@ func TestServerFindings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := well
 			test.change(&f)
-			d := &examination{Report: Report{Ledger: "postgres://x"}, now: time.Now}
+			d := &examination{Report: Report{Ledger: "postgres://x"}, Options: Options{Now: time.Now}}
 			d.server(f)
 			if problems := d.Problems(); (problems > 0) != strings.Contains(test.want, "problem") {
 				t.Errorf("%d problems", problems)
@@ -307,7 +307,7 @@ func TestServerFindings(t *testing.T) {
 }
 
 func TestRemedyOfUnreadableFolder(t *testing.T) {
-	d := &examination{Report: Report{Ledger: "/x/jobs.db"}, real: "/x/jobs.db", now: time.Now}
+	d := &examination{Report: Report{Ledger: "/x/jobs.db"}, real: "/x/jobs.db", Options: Options{Now: time.Now}}
 	for _, tt := range []struct {
 		err  error
 		want string

@@ -58,7 +58,7 @@ func (d *examination) evidence(ctx context.Context, tx *ledger.Tx) error {
 		return err
 	}
 	sealed := max(t.Sealed(), min(last.Size, t.Size()))
-	old, err := tx.PosAt(ctx, d.now().Add(-sealDelay))
+	old, err := tx.PosAt(ctx, d.Now().Add(-sealDelay))
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (d *examination) evidence(ctx context.Context, tx *ledger.Tx) error {
 		what = fmt.Sprintf("the last checkpoint that was handed out, on %s, is of %s", d.since(out.At),
 			words.Count(out.Size, "event"))
 	}
-	late, err := tx.PosAt(ctx, d.now().Add(-handOutDelay))
+	late, err := tx.PosAt(ctx, d.Now().Add(-handOutDelay))
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (d *examination) evidence(ctx context.Context, tx *ledger.Tx) error {
 			"has such commands",
 			"%s more than a day old could be rewritten unnoticed: %s", words.Plural(late-out.Size,
 				"an event that is", words.Count(late-out.Size, "event")+" that are"), what)
-	case last.Size > out.Size && d.now().Sub(last.At) > sealDelay:
+	case last.Size > out.Size && d.Now().Sub(last.At) > sealDelay:
 		d.advise(CodeCheckpoint, d.command("checkpoint --to FILE")+" on another host or medium",
 			"the seal of %s, from %s, is in the ledger only: %s", words.Count(last.Size, "event"),
 			d.since(last.At), what)

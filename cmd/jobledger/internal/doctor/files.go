@@ -33,7 +33,7 @@ func (d *examination) files(options string) {
 	if err != nil {
 		return
 	}
-	for _, name := range []string{d.real, d.real + "-wal", d.real + "-shm", d.Ledger + ".bell", d.logs,
+	for _, name := range []string{d.real, d.real + "-wal", d.real + "-shm", d.Ledger + ".bell", d.Logs,
 		d.Ledger + archive.Suffix} {
 		d.permissions(name, info)
 	}
@@ -89,7 +89,7 @@ func (d *examination) permissions(name string, main fs.FileInfo) {
 // effectOf says what it means that a file or folder of the ledger belongs to another user.
 func (d *examination) effectOf(name string) string {
 	switch name {
-	case d.logs:
+	case d.Logs:
 		return "its owner can replace what is in it, so workers of other users keep no output there"
 	case d.Ledger + ".bell":
 		return "workers of other users learn of new jobs by polling, and their writers do not take turns"
@@ -191,10 +191,10 @@ func (d *examination) temporaryFiles() {
 	}
 	for _, name := range names {
 		info, err := os.Lstat(name)
-		if err == nil && info.Mode().IsRegular() && d.now().Sub(info.ModTime()) > copyAge {
+		if err == nil && info.Mode().IsRegular() && d.Now().Sub(info.ModTime()) > copyAge {
 			d.advise(CodeTemporary, "rm "+words.QuoteShell(name),
 				"%s (%s) is the temporary file of a copy that was interrupted %s",
-				name, words.ByteSize(info.Size()), words.AgeOrOn(info.ModTime(), d.now()))
+				name, words.ByteSize(info.Size()), words.AgeOrOn(info.ModTime(), d.Now()))
 		}
 	}
 }
@@ -228,7 +228,7 @@ func (d *examination) doorbell() {
 // fileTimes finds a file that was written in the future, the only sign of a file system with another clock.
 func (d *examination) fileTimes() {
 	for _, name := range []string{d.real, d.real + "-wal"} {
-		if info, err := os.Stat(name); err == nil && info.ModTime().Sub(d.now()) > clockSlack {
+		if info, err := os.Stat(name); err == nil && info.ModTime().Sub(d.Now()) > clockSlack {
 			d.problem(CodeClock, "set this machine's clock, or the file server's",
 				"%s was written at %s: "+
 					"the clock of the file system is ahead of this one, or this one has been set back",

@@ -32,9 +32,9 @@ func (d *examination) examineServer(ctx context.Context) (err error) {
 		reached = true
 		d.server(f)
 		if !failpoint.Shifted() { // leases and delays end by the server's clock
-			here := d.now
-			d.now = func() time.Time { return here().Add(f.ClockSkew) }
-			defer func() { d.now = here }()
+			here := d.Now
+			d.Now = func() time.Time { return here().Add(f.ClockSkew) }
+			defer func() { d.Now = here }()
 		}
 		if f.Schema == f.Newest {
 			d.tables(ctx, tx)

@@ -24,9 +24,9 @@ const (
 // service looks at the units of the packages, where this is the ledger that they use.
 func (d *examination) service() {
 	if address, is := d.unitsLedger(); is {
-		d.units(d.root)
+		d.units(d.Root)
 		if !ledger.IsServerAddress(address) {
-			d.unitsRights(d.root)
+			d.unitsRights(d.Root)
 		}
 	}
 }
@@ -36,13 +36,13 @@ func (d *examination) unitsOwner() (uid, gid int, ok bool) {
 	if _, is := d.unitsLedger(); !is {
 		return 0, 0, false
 	}
-	return unitsIDs(d.root)
+	return unitsIDs(d.Root)
 }
 
 // unitsLedger returns the address of the ledger that the units of the packages use, and whether it is this
 // one; it is not where none are installed.
 func (d *examination) unitsLedger() (address string, is bool) {
-	root := d.root
+	root := d.Root
 	installed := false
 	for _, folder := range []string{"usr/lib", "lib", "etc"} {
 		_, err := os.Stat(filepath.Join(root, folder, "systemd/system", workerUnit+".service"))

@@ -112,7 +112,7 @@ func (d *examination) backlog(ctx context.Context, before ledger.FileFacts) {
 func (d *examination) journal(f ledger.FileFacts) {
 	name := d.real + "-journal"
 	info, err := os.Stat(name)
-	if err == nil && f.WALMode && info.Size() > 0 && d.now().Sub(info.ModTime()) > journalAge {
+	if err == nil && f.WALMode && info.Size() > 0 && d.Now().Sub(info.ModTime()) > journalAge {
 		d.problem(CodeForeignSidecar, "mv "+words.QuoteShell(name)+" elsewhere",
 			"%s is there, and a ledger has none: it belongs to another file", name)
 	}

@@ -19,7 +19,7 @@ func fuzzed(f *testing.F) (answer func(t *testing.T, method, path, kind string, 
 	service *commands.Service) {
 	scenario := commandstest.New(f)
 	scenario.Store.Now = time.Now
-	s := New(Config{Store: scenario.Store, Now: time.Now, Owner: "cli:ada@build7"})
+	s := New(Config{Config: door.Config{Store: scenario.Store, Now: time.Now, Owner: "cli:ada@build7"}})
 	handler := s.door.Handler()
 	return func(t *testing.T, method, path, kind string, body []byte) int {
 		r := httptest.NewRequestWithContext(door.AsOwner(t.Context()), method, api.Root+path, bytes.NewReader(body))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/await"
+	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
 )
@@ -16,7 +17,7 @@ import (
 func TestServerIsNotReadyWhileStreamsAreBehind(t *testing.T) {
 	t.Parallel()
 	scenario := commandstest.New(t)
-	s := New(Config{Store: scenario.Store, Now: time.Now}) // its follower does not run
+	s := New(Config{Config: door.Config{Store: scenario.Store, Now: time.Now}}) // its follower does not run
 	now := time.Now()
 	s.follower.Clock = func() time.Time { return now }
 	ready := func() int {

@@ -165,7 +165,7 @@ func TestAnswersAreComputedInTime(t *testing.T) {
 
 // A server that ends says so to those that ask whether it is ready.
 func TestReadyUntilTheServerEnds(t *testing.T) {
-	s := New(Config{Store: commandstest.New(t).Store, Now: time.Now})
+	s := New(Config{Config: door.Config{Store: commandstest.New(t).Store, Now: time.Now}})
 	ready := func() (status int, again string) {
 		w := httptest.NewRecorder()
 		s.door.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/readyz", nil))

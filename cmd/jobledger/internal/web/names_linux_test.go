@@ -33,8 +33,8 @@ func TestServerOfLedgerWithSecondName(t *testing.T) {
 	}
 	defer store.Close()
 	s := &served{t: t, access: filepath.Join(t.TempDir(), "access"), client: new(http.Client)}
-	s.Server = New(Config{Store: store, Now: time.Now, Name: "jobs.db", Report: t.Logf, Owner: "cli:ada@build7",
-		Access: s.access})
+	s.Server = New(Config{Config: door.Config{Store: store, Now: time.Now, Report: t.Logf,
+		Owner: "cli:ada@build7"}, Name: "jobs.db", Access: s.access})
 	listener, err := door.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

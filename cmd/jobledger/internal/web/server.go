@@ -22,7 +22,6 @@ import (
 	"jobledger/cmd/jobledger/internal/web/work"
 	"jobledger/commands"
 	"jobledger/commands/cron"
-	"jobledger/ledger"
 	"jobledger/ledger/event"
 )
 
@@ -46,28 +45,15 @@ var DefaultTimes = Times{Header: 5 * time.Second, Body: 30 * time.Second, Idle: 
 
 // Config says what a [Server] serves.
 type Config struct {
-	Store *ledger.Store
-	Now   func() time.Time // in the zone in which pages show times
-	Name  string           // the ledger, as pages call it
-	// ReadOnly takes every right to change something from those who need no token.
-	ReadOnly bool
-	// AllowErase gives the right to erase to who logs in by a link.
-	AllowErase bool
-	Owner      string // the user who runs the server, as an actor: cli:ada@build7
-	Host       string // the name of this machine
+	door.Config // who is let in; New itself sets Keys, AskTimeout and ShowProblem. Now is in the zone of the pages
 
-	Certificate *door.Certificate // for TLS; nil: none
-	ClientCA    *door.ClientCA    // signs certificates of clients, in place of tokens; nil: none
-	Proxy       *door.Proxy       // in front of the server; nil: none
-	Prefix      door.Prefix       // of the path of every address
-	Hosts       []string          // what requests may name as their host, besides the address of the listener
-	Peers       door.Peers        // other users on a Unix socket
-	Access      string            // the file with the grants of tokens; "": there are none
-	Rate        float64           // requests a second of one token, on average; 0: the default
-	Webhooks    string            // the file with the webhooks; "": there are none
-	Times       Times             // the zero value: DefaultTimes
-	Waiting     int               // how many claims may wait at the same time; 0: work.MaxWaiting
-	CheckAt     cron.Schedule     // when the whole ledger is verified besides; the zero Schedule: never
+	Name     string        // the ledger, as pages call it
+	Host     string        // the name of this machine
+	Access   string        // the file with the grants of tokens; "": there are none
+	Webhooks string        // the file with the webhooks; "": there are none
+	Times    Times         // the zero value: DefaultTimes
+	Waiting  int           // how many claims may wait at the same time; 0: work.MaxWaiting
+	CheckAt  cron.Schedule // when the whole ledger is verified besides; the zero Schedule: never
 
 	// Admin is where the server answers what concerns its process, for tokens with the scope admin; nil:
 	// nowhere. Serve closes it.
@@ -81,11 +67,6 @@ type Config struct {
 
 	// Examine returns what is wrong around the ledger; nil: it is not known.
 	Examine func(context.Context) ([]doctor.Finding, error)
-
-	// Announce shows a login link to the user who runs the server; nil: there are none.
-	Announce func(link string)
-	// Report logs a fault of the server, in one line; nil: it is dropped.
-	Report func(format string, args ...any)
 }
 
 // Server answers requests about one ledger. It is safe for concurrent use.
@@ -114,13 +95,10 @@ func New(c Config) *Server {
 	if c.Times == (Times{}) {
 		c.Times = DefaultTimes
 	}
-	s := &Server{Config: c, follower: view.NewFollower(), verifier: view.NewVerifier(c.Now, c.CheckAt)}
 	pages := &page.Pages{Name: c.Name}
-	s.door = door.New(door.Config{Store: c.Store, Now: c.Now, Owner: c.Owner, ReadOnly: c.ReadOnly,
-		AllowErase: c.AllowErase, Announce: c.Announce,
-		Report: c.Report, ShowProblem: pages.ShowProblem, Hosts: c.Hosts,
-		Certificate: c.Certificate, ClientCA: c.ClientCA, Proxy: c.Proxy, Prefix: c.Prefix,
-		Peers: c.Peers, Keys: &access.Keys{Path: c.Access}, Rate: c.Rate, AskTimeout: c.Times.Ask})
+	c.Keys, c.AskTimeout, c.ShowProblem = &access.Keys{Path: c.Access}, c.Times.Ask, pages.ShowProblem
+	s := &Server{Config: c, follower: view.NewFollower(), verifier: view.NewVerifier(c.Now, c.CheckAt)}
+	s.door = door.New(c.Config)
 	s.door.Lag = s.follower.Lag
 	s.api = api.New(api.Config{Store: c.Store, Door: s.door, Follower: s.follower,
 		Moments: new(view.Moments), Figures: new(view.Now), Verifier: s.verifier, Examine: c.Examine, Now: c.Now,

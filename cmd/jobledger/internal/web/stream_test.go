@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/await"
+	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
@@ -353,9 +354,9 @@ func TestStreamDropsClientThatReadsNothing(t *testing.T) {
 	s := serve(t, "127.0.0.1:0")
 	logged := make(chan string, 4)
 	links := make(chan string, 1)
-	slow := New(Config{Store: s.Store, Now: time.Now,
+	slow := New(Config{Config: door.Config{Store: s.Store, Now: time.Now,
 		Report:   func(format string, args ...any) { logged <- fmt.Sprintf(format, args...) },
-		Announce: func(link string) { links <- link }})
+		Announce: func(link string) { links <- link }}})
 	slow.api.StreamWrite = 20 * time.Millisecond
 	l := &pipes{make(chan net.Conn), make(chan struct{})}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -56,8 +56,8 @@ func serveWith(t testing.TB, address string, change func(c *Config)) *served {
 	s := &served{t: t, access: filepath.Join(t.TempDir(), "access"), job: jobs[0].ID,
 		links: make(chan string, 4), client: &http.Client{
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
-	c := Config{Store: scenario.Store, Now: time.Now, Name: "jobs.db", Report: t.Logf,
-		Owner: "cli:ada@build7", Access: s.access, Announce: func(link string) { s.links <- link }}
+	c := Config{Config: door.Config{Store: scenario.Store, Now: time.Now, Report: t.Logf, Owner: "cli:ada@build7",
+		Announce: func(link string) { s.links <- link }}, Name: "jobs.db", Access: s.access}
 	change(&c)
 	s.Server = New(c)
 	listener, err := door.Listen(t.Context(), address)
@@ -338,7 +338,7 @@ func TestServerEndsWhenReplacedOrStopped(t *testing.T) {
 	if err := s.stop(); err != nil {
 		t.Errorf("stopped: %v", err)
 	}
-	lost := New(Config{Now: time.Now})
+	lost := New(Config{Config: door.Config{Now: time.Now}})
 	listener, err := door.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
