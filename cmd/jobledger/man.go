@@ -9,6 +9,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/fault"
+	"jobledger/cmd/jobledger/internal/words"
 )
 
 // synopsis is what cli makes of the flags; Usage says it as help does.
@@ -37,10 +38,7 @@ func manVerb(p *program) cli.Verb {
 			if err != nil {
 				return fmt.Errorf("write the manual page: %w", err)
 			}
-			var codes []int
-			for _, m := range fault.ExitMeanings {
-				codes = append(codes, m.Code)
-			}
+			codes := words.Of(fault.ExitMeanings, func(m fault.ExitMeaning) int { return m.Code })
 			topics, err := p.Topics()
 			if err != nil {
 				return err

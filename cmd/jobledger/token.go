@@ -18,10 +18,6 @@ const maxTokenLife = 10 * 366 * 24 * time.Hour
 
 // tokenVerb makes, lists and revokes the tokens of a server.
 func tokenVerb(p *program) cli.Verb {
-	var scopes []string
-	for _, s := range access.Scopes {
-		scopes = append(scopes, string(s))
-	}
 	return cli.Verb{
 		Name: "token", Group: cli.GroupLedger, Usage: "let programs use 'jobledger serve' from elsewhere",
 		About: "create NAME prints a token, once; a program sends it as 'Authorization: Bearer TOKEN', and " +
@@ -51,10 +47,14 @@ func tokenVerb(p *program) cli.Verb {
 				"for a host with a certificate for build8, with 'serve --client-ca'"},
 			{"jobledger token revoke web", "it is refused from now on"},
 		},
-		Complete: map[string][]string{"": {"create", "list", "revoke"}, "scope": scopes},
+		Complete: map[string][]string{"": {"create", "list", "revoke"}, "scope": scopeNames(access.Scopes)},
 		Exits:    []int{cli.ExitNothing, cli.ExitConflict},
 		Run:      p.token,
 	}
+}
+
+func scopeNames(scopes []access.Scope) []string {
+	return words.Of(scopes, func(s access.Scope) string { return string(s) })
 }
 
 func accessFlag() cli.Flag {
@@ -181,10 +181,6 @@ func (p *program) listTokens(path string) error {
 			}
 			continue
 		}
-		var scopes []string
-		for _, s := range g.Scopes {
-			scopes = append(scopes, string(s))
-		}
 		expires, used := "never", "-"
 		if !g.Expires.IsZero() {
 			expires = words.Time(g.Expires.In(p.Now().Location()))
@@ -192,7 +188,7 @@ func (p *program) listTokens(path string) error {
 		if g.Used != "" {
 			used = g.Used
 		}
-		t.Add(g.Name, g.ID, g.State(p.Now()), strings.Join(scopes, ","), strings.Join(g.Queues, ","), expires, used)
+		t.Add(g.Name, g.ID, g.State(p.Now()), strings.Join(scopeNames(g.Scopes), ","), strings.Join(g.Queues, ","), expires, used)
 	}
 	if p.JSON {
 		return nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/find"
 	"jobledger/cmd/jobledger/internal/web/hook"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
@@ -24,10 +25,6 @@ const maxOverlap = 30 * 24 * time.Hour
 
 // webhookVerb makes, lists, tests and removes webhooks.
 func webhookVerb(p *program) cli.Verb {
-	var kinds []string
-	for _, k := range event.Kinds() {
-		kinds = append(kinds, k.String())
-	}
 	return cli.Verb{
 		Name: "webhook", Group: cli.GroupLedger, Usage: "have 'jobledger serve' send events to other programs",
 		About: "add NAME makes a webhook and prints its secret, once. While 'jobledger serve' runs, each event " +
@@ -65,7 +62,7 @@ func webhookVerb(p *program) cli.Verb {
 			{"jobledger webhook test crm", "one request, now, about nothing"},
 			{"jobledger pause -q webhook.crm --reason 'they migrate'", "nothing is sent until resume"},
 		},
-		Complete: map[string][]string{"": {"add", "list", "test", "rotate", "remove"}, "kind": kinds},
+		Complete: map[string][]string{"": {"add", "list", "test", "rotate", "remove"}, "kind": find.KindNames()},
 		Exits:    []int{cli.ExitNothing, cli.ExitConflict, cli.ExitBusy},
 		Run:      p.webhook,
 	}

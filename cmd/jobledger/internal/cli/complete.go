@@ -80,9 +80,6 @@ func (p *Program) candidates(verbs []Verb, words []string) (found [][2]string) {
 }
 
 // values returns v's completions for the value of flag, or for an argument if flag is empty.
-func (v Verb) values(flag string) (found [][2]string) {
-	for _, value := range v.Complete[flag] {
-		found = append(found, [2]string{value, ""})
-	}
-	return found
+func (v Verb) values(flag string) [][2]string {
+	return words.Of(v.Complete[flag], func(value string) [2]string { return [2]string{value, ""} })
 }

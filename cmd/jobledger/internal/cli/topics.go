@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/fault"
+	"jobledger/cmd/jobledger/internal/words"
 )
 
 // topicsWord as the argument of help lists the topics.
@@ -48,11 +49,8 @@ func (p *Program) Topics() ([]Topic, error) {
 }
 
 // TopicRows are topics as pairs of name and summary, for help, the manual page and completion.
-func TopicRows(topics []Topic) (rows [][2]string) {
-	for _, t := range topics {
-		rows = append(rows, [2]string{t.Name, t.Summary})
-	}
-	return rows
+func TopicRows(topics []Topic) [][2]string {
+	return words.Of(topics, func(t Topic) [2]string { return [2]string{t.Name, t.Summary} })
 }
 
 // HelpTopic prints the page named, or for "topics" a line for each page. A name that is neither a command nor
@@ -70,13 +68,8 @@ func (p *Program) HelpTopic(name string, verbs []Verb) error {
 			return p.showTopic(t)
 		}
 	}
-	names := []string{topicsWord}
-	for _, v := range verbs {
-		names = append(names, v.Name)
-	}
-	for _, t := range topics {
-		names = append(names, t.Name)
-	}
+	names := append([]string{topicsWord}, words.Of(verbs, Verb.name)...)
+	names = append(names, words.Of(topics, func(t Topic) string { return t.Name })...)
 	err = Usagef("unknown command or topic %q", name)
 	if near := fault.Nearest(name, names); near != "" {
 		return WithHint(err, "did you mean '%s help %s'?", ProgramName, near)

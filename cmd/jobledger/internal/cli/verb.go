@@ -126,3 +126,5 @@ func SeeHelp(verb string) string {
 	}
 	return "see '" + ProgramName + " " + verb + " --help'"
 }
+
+func (v Verb) name() string { return v.Name }

@@ -61,10 +61,9 @@ type InUseError struct {
 
 // Error names the processes.
 func (e *InUseError) Error() string {
-	var names []string
-	for _, h := range e.Holders {
-		names = append(names, fmt.Sprintf("%s (pid %d)", cmp.Or(h.Program, "a process"), h.PID))
-	}
+	names := words.Of(e.Holders, func(h ledger.LockHolder) string {
+		return fmt.Sprintf("%s (pid %d)", cmp.Or(h.Program, "a process"), h.PID)
+	})
 	switch len(names) {
 	case 0:
 		return fmt.Sprintf("another process has %s open; nothing was changed", e.Path)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/when"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger/event"
 	"jobledger/projection/query"
 )
@@ -25,12 +26,7 @@ var JobFields = []string{"queue", "state", "tag", "key", "group", "from", "to", 
 	"find"}
 
 // StateNames returns the names of all states.
-func StateNames() (names []string) {
-	for _, s := range event.States() {
-		names = append(names, s.String())
-	}
-	return names
-}
+func StateNames() []string { return words.Of(event.States(), event.State.String) }
 
 // badInput returns an error about the value of a field.
 func badInput(field, format string, args ...any) *query.InputError {

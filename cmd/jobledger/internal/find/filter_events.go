@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection/query"
@@ -59,12 +60,7 @@ func Attempts(ctx context.Context, tx *ledger.Tx, asked url.Values, job int64, n
 }
 
 // KindNames returns the names of all kinds of events.
-func KindNames() (names []string) {
-	for _, k := range event.Kinds() {
-		names = append(names, k.String())
-	}
-	return names
-}
+func KindNames() []string { return words.Of(event.Kinds(), event.Kind.String) }
 
 // EventKinds returns the kinds of events that words select; none: all. A word is a kind, or - and a kind that
 // is left out. Where no word is a kind, all others are selected.

@@ -129,11 +129,9 @@ func leftText(g state.BodyGone) string {
 }
 
 func tagText(tags map[string]string) string {
-	var parts []string
-	for _, name := range words.SortedNames(tags) {
-		parts = append(parts, name+"="+tags[name])
-	}
-	return strings.Join(parts, ", ")
+	return strings.Join(words.Of(words.SortedNames(tags), func(name string) string {
+		return name + "=" + tags[name]
+	}), ", ")
 }
 
 // WholeJobJSON is a job for programs, with payload and result for those who may see bodies.

@@ -74,11 +74,7 @@ func (r Report) WriteCSV(w io.Writer, rows [][]any) error {
 	out := csv.NewWriter(w)
 	err := out.Write(r.Columns)
 	for _, row := range rows {
-		var cells []string
-		for _, value := range row {
-			cells = append(cells, words.Cell(plain(value)))
-		}
-		err = cmp.Or(err, out.Write(cells))
+		err = cmp.Or(err, out.Write(words.Of(row, func(value any) string { return words.Cell(plain(value)) })))
 	}
 	out.Flush()
 	return cmp.Or(err, out.Error())

@@ -186,13 +186,18 @@ func ReasonOrNone(reason string) string {
 	return cmp.Or(reason, "no reason given")
 }
 
+// Of returns what of makes of each of list.
+func Of[T, V any](list []T, of func(T) V) (made []V) {
+	for _, one := range list {
+		made = append(made, of(one))
+	}
+	return made
+}
+
 // WorkerNames lists the names of up to five workers and the number of the others.
 func WorkerNames(workers []status.Worker) string {
 	const most = 5
-	var names []string
-	for _, w := range workers[:min(most, len(workers))] {
-		names = append(names, w.Name)
-	}
+	names := Of(workers[:min(most, len(workers))], func(w status.Worker) string { return w.Name })
 	if more := len(workers) - most; more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands/worker"
 )
 
@@ -98,12 +99,9 @@ func exitMap(pairs []string) (map[int]worker.Outcome, error) {
 		text, outcome, _ := strings.Cut(pair, "=")
 		code, err := strconv.ParseUint(text, 10, 8)
 		if err != nil || !slices.Contains(worker.Outcomes(), worker.Outcome(outcome)) {
-			var words []string
-			for _, o := range worker.Outcomes() {
-				words = append(words, string(o))
-			}
+			outcomes := words.Of(worker.Outcomes(), func(o worker.Outcome) string { return string(o) })
 			return nil, cli.WithHint(cli.Usagef("--exit-code: %q is not CODE=OUTCOME", pair),
-				"a code is a number from 0 to 255, an outcome one of %s", strings.Join(words, ", "))
+				"a code is a number from 0 to 255, an outcome one of %s", strings.Join(outcomes, ", "))
 		}
 		if _, twice := exits[int(code)]; twice {
 			return nil, cli.Usagef("--exit-code: %d is given twice", code)

@@ -8,6 +8,7 @@ import (
 	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/find"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 )
 
@@ -90,10 +91,7 @@ func RefsOf(c *cli.Context) (refs []find.Ref, err error) {
 	if err != nil {
 		return nil, cli.WithHint(err, "%s", find.Forms)
 	}
-	for _, id := range c.Args().Slice() {
-		refs = append(refs, find.Ref{ID: id})
-	}
-	return refs, nil
+	return words.Of(c.Args().Slice(), func(id string) find.Ref { return find.Ref{ID: id} }), nil
 }
 
 // RefOf is [RefsOf] for a verb that takes one job; ok is false where the line names none.

@@ -11,13 +11,11 @@ import (
 
 	"jobledger/cmd/jobledger/internal/bench"
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/words"
 )
 
-func benchPhaseNames() (names []string) {
-	for _, phase := range bench.Phases() {
-		names = append(names, phase.Name)
-	}
-	return names
+func benchPhaseNames() []string {
+	return words.Of(bench.Phases(), func(phase bench.Phase) string { return phase.Name })
 }
 
 // Bench measures this program on the user's own disk.

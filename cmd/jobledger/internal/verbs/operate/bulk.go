@@ -36,20 +36,14 @@ func mayCancel(s event.State) bool     { return !s.Final() }
 func mayReschedule(s event.State) bool { return s == event.Queued }
 func mayErase(s event.State) bool      { return s.Final() }
 
-// statesFor returns the states of which may is true.
-func statesFor(may func(event.State) bool) (states []event.State, names []string) {
+// statesFor names the states of which may is true.
+func statesFor(may func(event.State) bool) (names []string) {
 	for _, s := range event.States() {
 		if may(s) {
-			states, names = append(states, s), append(names, s.String())
+			names = append(names, s.String())
 		}
 	}
-	return states, names
-}
-
-// firstOf names a state of which may is true, for an example.
-func firstOf(may func(event.State) bool) string {
-	_, names := statesFor(may)
-	return names[0]
+	return names
 }
 
 const aboutBulk = "\nIn place of JOB, a filter selects jobs as in 'list': --state, --tag, --error, --exit, " +
@@ -61,7 +55,7 @@ const aboutBulk = "\nIn place of JOB, a filter selects jobs as in 'list': --stat
 // Bulk adds to v, whose arguments are jobs, the flags that select many.
 func bulkVerb(v cli.Verb, may func(event.State) bool) cli.Verb {
 	v = jobverb.ByName(v)
-	_, names := statesFor(may)
+	names := statesFor(may)
 	filters := jobverb.FilterFlags(names)
 	v.Flags = append(v.Flags, filters...)
 	v.Flags = append(v.Flags, &cli.BoolFlag{Name: "dry-run",
@@ -92,7 +86,7 @@ func isBulk(c *cli.Context) bool {
 func notBulk(c *cli.Context, may func(event.State) bool) error {
 	if c.String("queue") != "" && c.String("key") == "" && !c.Bool("last") {
 		return cli.WithHint(cli.Usagef("--queue alone names no job: give --key KEY or --last, or a filter"),
-			"by their state: --state %s -q %s", firstOf(may), c.String("queue"))
+			"by their state: --state %s -q %s", statesFor(may)[0], c.String("queue"))
 	}
 	for _, name := range []string{"dry-run", "spread"} {
 		if c.IsSet(name) {
@@ -193,7 +187,7 @@ func (p *Verbs) bulkFilter(c *cli.Context, asked url.Values, may func(event.Stat
 	if c.Args().Present() {
 		return f, cli.Usagef("%q names one job, so it excludes a filter", c.Args().First())
 	}
-	_, names := statesFor(may)
+	names := statesFor(may)
 	for _, word := range asked["state"] {
 		if s, err := event.ParseState(word); err == nil && !may(s) {
 			return f, cli.WithHint(cli.Usagef("--state: %s is not for jobs that are %s", c.Command.Name, s),

@@ -9,6 +9,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/cli/jobverb"
 	"jobledger/cmd/jobledger/internal/fault"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/commands/schedule"
 	"jobledger/ledger/event"
@@ -48,10 +49,7 @@ func scheduleActions() []scheduleAction {
 }
 
 func (p *Verbs) Schedule() cli.Verb {
-	var names []string
-	for _, a := range scheduleActions() {
-		names = append(names, a.name)
-	}
+	names := words.Of(scheduleActions(), func(a scheduleAction) string { return a.name })
 	return cli.Verb{
 		Name: "schedule", Group: cli.GroupProduce, Usage: "enqueue jobs at set times",
 		About: "set NAME makes a schedule be as the flags say; the same again changes nothing, and setting one " +

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands/worker"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -45,10 +46,7 @@ func AddTraces(ctx context.Context, tx *ledger.Tx, queues map[string]*QueueTotal
 		}
 	}
 	for some := range slices.Chunk(all, tracesAtOnce) {
-		var ns []int64
-		for _, x := range some {
-			ns = append(ns, x.N)
-		}
+		ns := words.Of(some, func(x *Exemplar) int64 { return x.N })
 		slices.Sort(ns)
 		jobs, err := projection.GetMany(ctx, tx, slices.Compact(ns))
 		if err != nil {
