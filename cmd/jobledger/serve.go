@@ -285,9 +285,10 @@ func (p *program) webConfig(store *ledger.Store, dir string) web.Config {
 	_, owner, _ := strings.Cut(p.DefaultActor(), ":")
 	keeper := archived.Keeper(service, "sweeper:"+owner)
 	keeper.Dir = dir
-	config := web.Config{Config: door.Config{Store: store, Now: p.Now, Owner: p.DefaultActor(), Announce: p.announce,
-		Report: p.Message}, Host: cli.Hostname(""), Examine: p.examine(store), Name: cli.DisplayDSN(p.DB),
-		Also: keeper.Step}
+	config := web.Config{
+		Config: door.Config{Store: store, Now: p.Now, Owner: p.DefaultActor(), Announce: p.announce,
+			Report: p.Message},
+		Host: cli.Hostname(""), Examine: p.examine(store), Name: cli.DisplayDSN(p.DB), Also: keeper.Step}
 	config.CheckAt, _ = p.daily(defaultCheckAt)
 	if dir != "" {
 		config.Archived, config.Archive = archive.Ends(store, dir), dir

@@ -188,7 +188,8 @@ func (p *program) listTokens(path string) error {
 		if g.Used != "" {
 			used = g.Used
 		}
-		t.Add(g.Name, g.ID, g.State(p.Now()), strings.Join(scopeNames(g.Scopes), ","), strings.Join(g.Queues, ","), expires, used)
+		t.Add(g.Name, g.ID, g.State(p.Now()), strings.Join(scopeNames(g.Scopes), ","),
+			strings.Join(g.Queues, ","), expires, used)
 	}
 	if p.JSON {
 		return nil

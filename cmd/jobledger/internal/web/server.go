@@ -45,7 +45,8 @@ var DefaultTimes = Times{Header: 5 * time.Second, Body: 30 * time.Second, Idle: 
 
 // Config says what a [Server] serves.
 type Config struct {
-	door.Config // who is let in; New itself sets Keys, AskTimeout and ShowProblem. Now is in the zone of the pages
+	// Who is let in. New itself sets Keys, AskTimeout and ShowProblem. Pages show times in the zone of Now.
+	door.Config
 
 	Name     string        // the ledger, as pages call it
 	Host     string        // the name of this machine

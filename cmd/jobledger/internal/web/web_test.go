@@ -56,8 +56,9 @@ func serveWith(t testing.TB, address string, change func(c *Config)) *served {
 	s := &served{t: t, access: filepath.Join(t.TempDir(), "access"), job: jobs[0].ID,
 		links: make(chan string, 4), client: &http.Client{
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
-	c := Config{Config: door.Config{Store: scenario.Store, Now: time.Now, Report: t.Logf, Owner: "cli:ada@build7",
-		Announce: func(link string) { s.links <- link }}, Name: "jobs.db", Access: s.access}
+	c := Config{Name: "jobs.db", Access: s.access,
+		Config: door.Config{Store: scenario.Store, Now: time.Now, Report: t.Logf, Owner: "cli:ada@build7",
+			Announce: func(link string) { s.links <- link }}}
 	change(&c)
 	s.Server = New(c)
 	listener, err := door.Listen(t.Context(), address)
