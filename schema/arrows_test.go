@@ -3,12 +3,10 @@ package schema_test
 import (
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -104,55 +102,28 @@ var stages = [][]string{
 }
 
 func TestPackagesImportEarlierStagesOnly(t *testing.T) {
-	root := ".."
-	path := modulePath(t)
+	module := modulePath(t)
 	seen := make(map[string]bool)
-	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name := entry.Name()
-		if entry.IsDir() && file != root && (name == "testdata" || strings.HasPrefix(name, ".")) {
-			return filepath.SkipDir
-		}
-		if entry.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
-			return nil
-		}
-		dir, err := filepath.Rel(root, filepath.Dir(file))
-		if err != nil {
-			return err
-		}
-		from, stage := stageOf(filepath.ToSlash(dir))
+	for _, s := range sources(t) {
+		from, stage := stageOf(s.dir)
 		if from == "" {
-			t.Errorf("%s: this package is not listed in stages", dir)
-			return nil
+			t.Errorf("%s: this package is not listed in stages", s.dir)
+			continue
 		}
 		seen[from] = true
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
-		if err != nil {
-			return err
-		}
-		for _, spec := range parsed.Imports {
-			imported, err := strconv.Unquote(spec.Path.Value)
-			if err != nil {
-				return err
-			}
-			dir, ours := strings.CutPrefix(imported, path+"/")
+		for _, imported := range s.imports() {
+			dir, ours := strings.CutPrefix(imported, module+"/")
 			to, toStage := stageOf(dir)
 			switch {
 			case !ours || to == from:
 			case strings.HasSuffix(to, "test") && !strings.HasSuffix(from, "test"):
-				t.Errorf("%s imports %s: it is for tests", file, imported)
+				t.Errorf("%s imports %s: it is for tests", s.file, imported)
 			case storeys[storeyOf(to)] > storeys[storeyOf(from)]:
-				t.Errorf("%s imports %s: that is a higher storey", file, imported)
+				t.Errorf("%s imports %s: that is a higher storey", s.file, imported)
 			case to == "" || toStage >= stage:
-				t.Errorf("%s imports %s: that is not an earlier stage", file, imported)
+				t.Errorf("%s imports %s: that is not an earlier stage", s.file, imported)
 			}
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	for _, stage := range stages {
 		for _, name := range stage {

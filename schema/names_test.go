@@ -2,9 +2,6 @@ package schema_test
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -100,32 +97,15 @@ func hasMember(names map[string]bool, member string) bool {
 func goNames(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	known := make(map[string]map[string]bool)
-	files := token.NewFileSet()
-	err := filepath.WalkDir("..", func(file string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && (entry.Name() == "testdata" || strings.HasPrefix(entry.Name(), ".") && file != ".."):
-			return fs.SkipDir
-		case entry.IsDir() || filepath.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go"):
-			return nil
-		}
-		parsed, err := parser.ParseFile(files, file, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		of := known[parsed.Name.Name]
+	for _, s := range sources(t) {
+		of := known[s.parsed.Name.Name]
 		if of == nil {
 			of = make(map[string]bool)
-			known[parsed.Name.Name] = of
+			known[s.parsed.Name.Name] = of
 		}
-		for _, d := range parsed.Decls {
+		for _, d := range s.parsed.Decls {
 			addNames(of, d)
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	// fields of a type that another one of its package embeds count for both
 	for _, of := range known {

@@ -1,13 +1,8 @@
 package schema_test
 
 import (
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -74,7 +69,7 @@ func TestPackagesAreOfOneSize(t *testing.T) {
 // readRooms reads all packages of this module, without their tests and without what is for tests alone.
 func readRooms(t *testing.T) map[string]*room {
 	t.Helper()
-	root, module := "..", modulePath(t)
+	module := modulePath(t)
 	rooms := make(map[string]*room)
 	of := func(name string) *room {
 		if rooms[name] == nil {
@@ -82,47 +77,16 @@ func readRooms(t *testing.T) map[string]*room {
 		}
 		return rooms[name]
 	}
-	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	for _, s := range sources(t) {
+		if _, err := os.Stat(path.Join("..", s.dir, "go.mod")); err == nil {
+			continue // a module of its own
 		}
-		name := entry.Name()
-		if entry.IsDir() && file != root {
-			_, err := os.Stat(filepath.Join(file, "go.mod"))
-			if err == nil || name == "testdata" || strings.HasPrefix(name, ".") {
-				return filepath.SkipDir
+		of(s.dir).code += codeLines(s.text)
+		for _, imported := range s.imports() {
+			if to, ours := strings.CutPrefix(imported, module+"/"); ours && to != s.dir {
+				of(to).importers[s.dir] = true
 			}
 		}
-		if entry.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
-			return nil
-		}
-		dir, err := filepath.Rel(root, filepath.Dir(file))
-		if err != nil {
-			return err
-		}
-		dir = filepath.ToSlash(dir)
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		of(dir).code += codeLines(string(text))
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, text, parser.ImportsOnly)
-		if err != nil {
-			return err
-		}
-		for _, spec := range parsed.Imports {
-			imported, err := strconv.Unquote(spec.Path.Value)
-			if err != nil {
-				return err
-			}
-			if to, ours := strings.CutPrefix(imported, module+"/"); ours && to != dir {
-				of(to).importers[dir] = true
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	for name, r := range rooms {
 		if r.code == 0 || strings.HasSuffix(path.Base(name), "test") {

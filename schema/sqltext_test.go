@@ -2,11 +2,8 @@ package schema_test
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -117,28 +114,9 @@ func eachText(t *testing.T, fn func(file, text string)) {
 // eachSource calls fn for each file of the product: no tests, and no packages for tests.
 func eachSource(t *testing.T, fn func(file string, parsed *ast.File)) {
 	t.Helper()
-	const root = ".."
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	for _, s := range sources(t) {
+		if !s.forTests() {
+			fn(s.file, s.parsed)
 		}
-		name := entry.Name()
-		if entry.IsDir() && path != root &&
-			(name == "testdata" || strings.HasSuffix(name, "test") || strings.HasPrefix(name, ".")) {
-			return filepath.SkipDir
-		}
-		if entry.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
-			return nil
-		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-		if err != nil {
-			return err
-		}
-		file, err := filepath.Rel(root, path)
-		fn(filepath.ToSlash(file), parsed)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }

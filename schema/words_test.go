@@ -65,8 +65,8 @@ var bannedNames = map[string]string{
 
 // exempt takes out what has to be: a JSON key that is for ever, the name of a Unix user, a value of
 // --unique-while, and one of OpenTelemetry's messaging.operation.type.
-var exempt = strings.NewReplacer(`json:"mended"`, "", `"nobody"`, "", `"settle"`, "", `"unfinished"`, "", "'unfinished'", "",
-	"`unfinished`", "", "or unfinished", "", "--unique-while unfinished", "",
+var exempt = strings.NewReplacer(`json:"mended"`, "", `"nobody"`, "", `"settle"`, "", `"unfinished"`, "",
+	"'unfinished'", "", "`unfinished`", "", "or unfinished", "", "--unique-while unfinished", "",
 	"queued|unfinished", "")
 
 // patterns are turns of phrase that stop a native reader, with what to write instead; rightPhrases are those
@@ -107,6 +107,9 @@ func TestWordsBanned(t *testing.T) {
 	name := regexp.MustCompile(`\b(` + strings.Join(names, "|") + `)\b`)
 	space := regexp.MustCompile(`\s+`)
 	eachFile(t, []string{".go", ".md", ".sql"}, func(file, text string) {
+		if path.Base(file) == "words_test.go" || migration.MatchString(path.Base(file)) {
+			return
+		}
 		named := strings.HasSuffix(file, ".go") &&
 			slices.ContainsFunc(names, func(n string) bool { return strings.Contains(text, n) })
 		for i, line := range strings.Split(text, "\n") {
@@ -173,33 +176,3 @@ func TestLinesLength(t *testing.T) {
 
 // migration is the name of a file that has shipped and is never edited.
 var migration = regexp.MustCompile(`^\d{4}_\w+\.sql$`)
-
-// eachFile calls fn for each file of the module with one of these endings, except this file, migrations, and
-// what is below testdata.
-func eachFile(t *testing.T, endings []string, fn func(file, text string)) {
-	t.Helper()
-	root := ".."
-	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name := entry.Name()
-		if entry.IsDir() && file != root && (name == "testdata" || strings.HasPrefix(name, ".")) {
-			return filepath.SkipDir
-		}
-		if entry.IsDir() || name == "words_test.go" || migration.MatchString(name) ||
-			!slices.Contains(endings, path.Ext(name)) {
-			return nil
-		}
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		relative, err := filepath.Rel(root, file)
-		fn(filepath.ToSlash(relative), string(text))
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
