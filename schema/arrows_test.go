@@ -88,6 +88,7 @@ var stages = [][]string{
 	{"cmd/jobledger/internal/incident", "cmd/jobledger/internal/nighttest"},
 	{"cmd/jobledger/internal/web/access", "cmd/jobledger/internal/web/chart",
 		"cmd/jobledger/internal/web/hook", "cmd/jobledger/internal/web/sqltext"},
+	{"cmd/jobledger/internal/web/draw"},
 	{"cmd/jobledger/internal/web/view"},
 	{"cmd/jobledger/internal/web/door"},
 	{"cmd/jobledger/internal/web/api", "cmd/jobledger/internal/web/work"},

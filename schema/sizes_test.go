@@ -17,7 +17,7 @@ const (
 // tooLarge are the packages above mostCode, with what they may have at most. The list only shrinks, and so do
 // its numbers: a package that has become smaller than mostCode must leave it.
 var tooLarge = map[string]int{
-	"cmd/jobledger/internal/web/page": 4400,
+	"cmd/jobledger/internal/web/page": 3950,
 	"commands":                        2800,
 	"ledger":                          2800,
 }

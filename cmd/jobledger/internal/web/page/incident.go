@@ -10,6 +10,7 @@ import (
 	"jobledger/cmd/jobledger/internal/incident"
 	"jobledger/cmd/jobledger/internal/web/chart"
 	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/web/draw"
 	"jobledger/cmd/jobledger/internal/web/sqltext"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
@@ -27,7 +28,7 @@ type incidentView struct {
 	Zip      string // its address
 	Bodies   bool   // the reader may have payloads
 	Lanes    string
-	Swim     *swimView
+	Swim     *draw.Swim
 	Charts   []*chart.Chart
 	Findings []findingView
 }
@@ -59,12 +60,12 @@ func markedText(text string) (parts []marked) {
 func (p *Pages) incidentPage(w http.ResponseWriter, r *http.Request) error {
 	shown := incidentView{Bodies: door.CallerOf(r.Context()).Has(door.Bodies)}
 	query, span, err := p.readSpan(r, "Incident", &shown.frame, func(tx *ledger.Tx, s query.Lanes) error {
-		s.Columns, s.Bars = swimColumns, swimBars
+		s.Columns, s.Bars = draw.SwimColumns, draw.SwimBars
 		lanes, err := s.Read(r.Context(), tx)
 		if err != nil {
 			return err
 		}
-		shown.Swim = newSwim(lanes, s, &shown.frame)
+		shown.Swim = draw.NewSwim(lanes, s, shown.clock.Location(), shown.atQuery())
 		shown.Findings, err = findingsOf(r.Context(), tx, s, lanes, p.Now().Location())
 		if err != nil || s.To.Pos == 0 {
 			return err

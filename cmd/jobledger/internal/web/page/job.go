@@ -12,6 +12,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/act"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/web/draw"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/projection"
@@ -26,7 +27,7 @@ type jobView struct {
 	Pairs    [][2]string
 	Why      []string
 	Zombies  []query.Zombie
-	Bar      *bar // nil: no worker has had it
+	Bar      *draw.Bar // nil: no worker has had it
 	Attempts *words.Table
 	History  []eventView
 	Acts     []actView
@@ -110,7 +111,7 @@ func (p *Pages) jobPage(w http.ResponseWriter, r *http.Request) error {
 		for _, a := range claims {
 			print.AddAttempt(view.Attempts, a, now)
 		}
-		view.Bar = newBar(j, claims, now)
+		view.Bar = draw.NewBar(j, claims, now)
 		if !view.Withheld {
 			if view.Logs, view.Earlier, err = p.jobLogs(j, claims); err != nil {
 				return err

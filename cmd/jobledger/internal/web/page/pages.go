@@ -20,6 +20,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/act"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/web/draw"
 	"jobledger/cmd/jobledger/internal/words"
 )
 
@@ -198,7 +199,7 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 			},
 			"named":  named,
 			"linked": linked,
-			"legend": legend,
+			"legend": draw.Legend,
 		})
 		all[name] = template.Must(t.ParseFS(templateFiles, "templates/frame.html", "templates/"+name+".html"))
 	}

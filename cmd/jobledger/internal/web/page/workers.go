@@ -13,6 +13,7 @@ import (
 	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/chart"
+	"jobledger/cmd/jobledger/internal/web/draw"
 	"jobledger/cmd/jobledger/internal/web/sqltext"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
@@ -129,7 +130,7 @@ func (v *workersView) addWorkers(p *Pages, found []status.Worker, did map[string
 		n := did[w.Boot]
 		one.Done, one.Failed, one.Lost = n[event.KindSucceeded], n[event.KindFailed], n[event.KindReclaimed]
 		if g, ok := gaps[w.Worker]; ok {
-			one.Gaps = gapHistogram(w.Name, g, true)
+			one.Gaps = draw.GapHistogram(w.Name, g, true)
 			shown = append(shown, g)
 		}
 		if w.State == status.Silent {
@@ -137,7 +138,7 @@ func (v *workersView) addWorkers(p *Pages, found []status.Worker, did map[string
 		}
 		v.Workers = append(v.Workers, one)
 	}
-	v.Gaps = gapTable(shown, true)
+	v.Gaps = draw.GapTable(shown, true)
 }
 
 // atFlag is the flag for the moment of a page.
@@ -297,8 +298,8 @@ func (v *oneWorkerView) addProcesses(ctx context.Context, tx *ledger.Tx, s query
 	for _, g := range beats {
 		v.Longest.Add(g)
 	}
-	if v.GapTable = gapTable(beats, false); v.GapTable != nil {
-		v.Gaps = gapHistogram(v.Name, v.Longest, false)
+	if v.GapTable = draw.GapTable(beats, false); v.GapTable != nil {
+		v.Gaps = draw.GapHistogram(v.Name, v.Longest, false)
 		v.LongestText = words.Briefly(v.Longest.Longest)
 	}
 	return err

@@ -1,4 +1,4 @@
-package page
+package draw
 
 import (
 	"fmt"
@@ -18,15 +18,15 @@ var gapNames, gapWords, gapShort = func() (names, texts, short []string) {
 	return append(names, "> "+end), append(texts, "over "+end), append(short, "more")
 }()
 
-// gapHistogram draws the gaps of a worker.
-func gapHistogram(name string, g attempts.Gaps, small bool) *chart.Histogram {
+// GapHistogram draws the gaps of a worker.
+func GapHistogram(name string, g attempts.Gaps, small bool) *chart.Histogram {
 	about := chart.Words(gapWords, g.Counts) + "; the longest " + words.Briefly(g.Longest)
 	return chart.NewHistogram("Gaps between heartbeats of "+name, about, gapShort, g.Counts, small)
 }
 
-// gapTable has the gaps of processes, with the buckets from the first to the last that has any; nil where
+// GapTable has the gaps of processes, with the buckets from the first to the last that has any; nil where
 // there is none. It names the workers if named says so.
-func gapTable(found []attempts.Gaps, named bool) *words.Table {
+func GapTable(found []attempts.Gaps, named bool) *words.Table {
 	first, last := len(gapNames), -1
 	for _, g := range found {
 		for i, n := range g.Counts {

@@ -1,4 +1,4 @@
-package page
+package draw
 
 import (
 	"cmp"
@@ -17,57 +17,56 @@ import (
 // Bounds of the lanes in a page, which are there for print and without a script.
 const (
 	swimRows    = 60
-	swimColumns = 600
-	swimBars    = 4000
+	SwimColumns = 600
+	SwimBars    = 4000
 	slotHeight  = 26 // of a lane's slot, in which bars are from 5 to 25
 )
 
-// swimView are lanes of workers: rows of shapes, with times in percent of the width.
-type swimView struct {
-	Rows    []swimRow
-	Ticks   []swimTick
+// Swim are lanes of workers: rows of shapes, with times in percent of the width.
+type Swim struct {
+	Rows    []Row
+	Ticks   []Tick
 	Omitted string // how many workers had claims too; "": all are there
 }
 
-// swimRow is one worker.
-type swimRow struct {
+// Row is one worker.
+type Row struct {
 	Name, Host, Text string // the last says what became of its claims
 	Href             string
 	Height           int
-	Slots            []swimSlot
+	Slots            []Slot
 
 	counts          [len(query.LaneOutcomes)]int // of claims, by how they ended
 	claims, refused int
 	notable         bool // something went wrong in it
 }
 
-// swimSlot is what a worker did one after the other.
-type swimSlot struct {
+// Slot is what a worker did one after the other.
+type Slot struct {
 	Y      int
-	Shapes []shape
+	Shapes []Shape
 }
 
-// swimTick is a time on the axis.
-type swimTick struct {
+// Tick is a time on the axis.
+type Tick struct {
 	X            int // percent
 	Text, Anchor string
 }
 
-// newSwim draws l, whose claims are those of s, as pages of f show them.
-func newSwim(l *query.LaneChart, s query.Lanes, f *frame) *swimView {
-	v := &swimView{}
-	zone := f.clock.Location()
+// NewSwim draws l, whose claims are those of s, with times in zone. Links to workers end with atQuery.
+func NewSwim(l *query.LaneChart, s query.Lanes, zone *time.Location, atQuery string) *Swim {
+	v := &Swim{}
 	for i, anchor := range []string{"start", "middle", "middle", "middle", "end"} {
 		at := s.From.At.Add(s.To.At.Sub(s.From.At) / 4 * time.Duration(i))
-		v.Ticks = append(v.Ticks, swimTick{25 * i, at.In(zone).Format("15:04"), anchor})
+		v.Ticks = append(v.Ticks, Tick{25 * i, at.In(zone).Format("15:04"), anchor})
 	}
-	v.Rows = make([]swimRow, len(l.Lanes))
+	v.Rows = make([]Row, len(l.Lanes))
 	for i, lane := range l.Lanes {
 		row := &v.Rows[i]
-		*row = swimRow{Name: lane.Worker, Host: lane.Host, Height: lane.Slots*slotHeight + 4,
-			Href: "/workers/" + url.PathEscape(lane.Worker) + f.atQuery()}
+		*row = Row{Name: lane.Worker, Host: lane.Host, Height: lane.Slots*slotHeight + 4,
+			Href: "/workers/" + url.PathEscape(lane.Worker) + atQuery}
 		for slot := range lane.Slots {
-			row.Slots = append(row.Slots, swimSlot{Y: slot * slotHeight})
+			row.Slots = append(row.Slots, Slot{Y: slot * slotHeight})
 		}
 	}
 	v.addShapes(l)
@@ -79,7 +78,7 @@ func newSwim(l *query.LaneChart, s query.Lanes, f *frame) *swimView {
 }
 
 // addShapes adds the bars and the refused writes of l to the rows.
-func (v *swimView) addShapes(l *query.LaneChart) {
+func (v *Swim) addShapes(l *query.LaneChart) {
 	whole := max(float64(l.To.Sub(l.From).Milliseconds()), 1)
 	x := func(millis int64) float64 { return hundredths(100 * float64(millis) / whole) }
 	signs, leases := make(map[int]int64), make(map[int]int64)
@@ -90,7 +89,7 @@ func (v *swimView) addShapes(l *query.LaneChart) {
 		leases[int(at[0])] = at[1]
 	}
 	for _, m := range l.Marks { // before the bars, which cover the lines
-		one := shape{Kind: "refused", X: x(m.At), End: x(m.At)}
+		one := Shape{Kind: "refused", X: x(m.At), End: x(m.At)}
 		slot := 0
 		if m.Bar >= 0 && l.Row[m.Bar] == m.Row {
 			slot = l.Slot[m.Bar]
@@ -104,7 +103,7 @@ func (v *swimView) addShapes(l *query.LaneChart) {
 	}
 	for i := range l.Row {
 		row, end := &v.Rows[l.Row[i]], x(l.End[i])
-		one := shape{Kind: l.Hows[l.How[i]], X: x(l.Start[i]), End: end, Sign: end, Lease: end}
+		one := Shape{Kind: l.Hows[l.How[i]], X: x(l.Start[i]), End: end, Sign: end, Lease: end}
 		if one.Kind == event.KindReclaimed.String() {
 			if at, ok := signs[i]; ok {
 				one.Sign = x(at)
@@ -119,7 +118,7 @@ func (v *swimView) addShapes(l *query.LaneChart) {
 }
 
 // say puts into words what became of the claims of a row.
-func (r *swimRow) say() {
+func (r *Row) say() {
 	all := 0
 	var parts []string
 	for how, n := range r.counts {
@@ -146,7 +145,7 @@ func (r *swimRow) say() {
 }
 
 // trim leaves out the rows above the bound: first those in which nothing went wrong, with few claims.
-func (v *swimView) trim() {
+func (v *Swim) trim() {
 	more := len(v.Rows) - swimRows
 	if more <= 0 {
 		return
@@ -163,7 +162,7 @@ func (v *swimView) trim() {
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(weight(b), weight(a)) })
 	kept := slices.Sorted(slices.Values(order[:swimRows]))
-	rows := make([]swimRow, 0, swimRows)
+	rows := make([]Row, 0, swimRows)
 	for _, i := range kept {
 		rows = append(rows, v.Rows[i])
 	}

@@ -1,4 +1,4 @@
-package page
+package draw
 
 import (
 	"fmt"
@@ -12,16 +12,16 @@ import (
 	"jobledger/projection/attempts"
 )
 
-// bar is a picture of who had a job, from its first event to its end or to the moment of the page. The table
+// Bar is a picture of who had a job, from its first event to its end or to the moment of the page. The table
 // of attempts has the same in words.
-type bar struct {
+type Bar struct {
 	From, To string
-	Shapes   []shape
+	Shapes   []Shape
 }
 
-// shape is a claim or a refused write in a picture of one lane, 30 units high. Kinds differ by their shapes,
+// Shape is a claim or a refused write in a picture of one lane, 30 units high. Kinds differ by their shapes,
 // not only by their colors; the lanes draw the same. Places are percent of the width.
-type shape struct {
+type Shape struct {
 	Kind   string // the outcome of the claim, open, or refused
 	Title  string
 	X, End float64
@@ -34,41 +34,41 @@ type shape struct {
 const leastLong = 1.2
 
 // Short reports whether s has a small shape in place of a long one.
-func (s shape) Short() bool { return s.End-s.X < leastLong }
+func (s Shape) Short() bool { return s.End-s.X < leastLong }
 
 // Width is how wide s is, in percent.
-func (s shape) Width() float64 { return hundredths(s.End - s.X) }
+func (s Shape) Width() float64 { return hundredths(s.End - s.X) }
 
 // Solid and Hollow are how wide these parts of a lost claim are.
-func (s shape) Solid() float64  { return hundredths(s.Sign - s.X) }
-func (s shape) Hollow() float64 { return hundredths(s.End - s.Sign) }
+func (s Shape) Solid() float64  { return hundredths(s.Sign - s.X) }
+func (s Shape) Hollow() float64 { return hundredths(s.End - s.Sign) }
 
 // hundredths is v as a page has it.
 func hundredths(v float64) float64 { return math.Round(100*v) / 100 }
 
-// legendItem is a shape of the lanes, and what it means.
-type legendItem struct {
-	shape
+// LegendItem is a shape of the lanes, and what it means.
+type LegendItem struct {
+	Shape
 	Text string
 }
 
-// legend explains the shapes.
-func legend() []legendItem {
-	return []legendItem{
-		{shape{Kind: "succeeded", X: 2, End: 94}, "succeeded"},
-		{shape{Kind: "failed", X: 2, End: 94}, "failed: a notch at its end"},
-		{shape{Kind: "released", X: 4, End: 94}, "given back: open at its end"},
-		{shape{Kind: "cancelled", X: 2, End: 94}, "cancelled: thin, up to a wall"},
-		{shape{Kind: "reclaimed", X: 2, Sign: 30, Lease: 58, End: 86},
+// Legend explains the shapes.
+func Legend() []LegendItem {
+	return []LegendItem{
+		{Shape{Kind: "succeeded", X: 2, End: 94}, "succeeded"},
+		{Shape{Kind: "failed", X: 2, End: 94}, "failed: a notch at its end"},
+		{Shape{Kind: "released", X: 4, End: 94}, "given back: open at its end"},
+		{Shape{Kind: "cancelled", X: 2, End: 94}, "cancelled: thin, up to a wall"},
+		{Shape{Kind: "reclaimed", X: 2, Sign: 30, Lease: 58, End: 86},
 			"lost: solid to the last heartbeat, hollow from there, a tick at the lease's end, ╳ where it was " +
 				"taken back"},
-		{shape{Kind: "open", X: 2, End: 98}, "has not ended: a soft end"},
-		{shape{Kind: "refused", X: 0, End: 70, Joined: true}, "a write that came too late, joined to its claim"},
+		{Shape{Kind: "open", X: 2, End: 98}, "has not ended: a soft end"},
+		{Shape{Kind: "refused", X: 0, End: 70, Joined: true}, "a write that came too late, joined to its claim"},
 	}
 }
 
-// newBar draws the claims of j as of now, of which there is one at least.
-func newBar(j state.Job, claims []attempts.Attempt, now time.Time) *bar {
+// NewBar draws the claims of j as of now, of which there is one at least.
+func NewBar(j state.Job, claims []attempts.Attempt, now time.Time) *Bar {
 	begin, end := claims[0].ClaimedAt, now
 	if len(j.Events) > 0 {
 		begin = j.Events[0].At
@@ -81,10 +81,10 @@ func newBar(j state.Job, claims []attempts.Attempt, now time.Time) *bar {
 		at := float64(t.Sub(begin)) / float64(whole)
 		return float64(int(1e4*min(max(at, 0), 1))) / 100
 	}
-	b := &bar{From: words.Millis(begin.In(now.Location())), To: words.Millis(end.In(now.Location()))}
+	b := &Bar{From: words.Millis(begin.In(now.Location())), To: words.Millis(end.In(now.Location()))}
 	b.addRefused(j, claims, now, x) // first, so that claims cover the lines
 	for _, a := range claims {
-		s := shape{Kind: a.Outcome.String(), X: x(a.ClaimedAt), End: x(a.EndedAt)}
+		s := Shape{Kind: a.Outcome.String(), X: x(a.ClaimedAt), End: x(a.EndedAt)}
 		s.Title = fmt.Sprintf("attempt %d by %s: %s", a.Attempt, a.Worker.Name, s.Kind)
 		switch a.Outcome {
 		case 0:
@@ -112,12 +112,12 @@ func newBar(j state.Job, claims []attempts.Attempt, now time.Time) *bar {
 }
 
 // addRefused adds the writes that were refused, each with a line from the end of its claim.
-func (b *bar) addRefused(j state.Job, claims []attempts.Attempt, now time.Time, x func(time.Time) float64) {
+func (b *Bar) addRefused(j state.Job, claims []attempts.Attempt, now time.Time, x func(time.Time) float64) {
 	for _, e := range j.Events {
 		if e.Kind() != event.KindRefused {
 			continue
 		}
-		s := shape{Kind: "refused", X: x(e.At), End: x(e.At),
+		s := Shape{Kind: "refused", X: x(e.At), End: x(e.At),
 			Title: "refused: " + words.Describe(e, now.Location())}
 		for _, a := range claims {
 			if a.Attempt == e.Attempt && a.Outcome != 0 && !a.EndedAt.After(e.At) {

@@ -1,4 +1,4 @@
-package page
+package draw
 
 import (
 	"fmt"
@@ -31,7 +31,7 @@ func TestSwimKeepsWhatWentWrong(t *testing.T) {
 	l.Marks = []query.Mark{{Row: late, At: 60_000, Bar: late}}
 	s := query.Lanes{Span: query.Span{From: projection.Moment{At: from},
 		To: projection.Moment{At: l.To, Pos: 1}}}
-	v := newSwim(l, s, &frame{clock: from})
+	v := NewSwim(l, s, time.UTC, "")
 	if len(v.Rows) != swimRows || v.Omitted != "10 workers" {
 		t.Fatalf("%d rows, without %s", len(v.Rows), v.Omitted)
 	}
@@ -44,11 +44,11 @@ func TestSwimKeepsWhatWentWrong(t *testing.T) {
 		" "); got != want {
 		t.Errorf("the rows are %s, want %s", got, want)
 	}
-	if got := v.Rows[swimRows-2].Slots[0].Shapes[0]; got != (shape{Kind: "reclaimed", X: 10, Sign: 20, Lease: 30,
+	if got := v.Rows[swimRows-2].Slots[0].Shapes[0]; got != (Shape{Kind: "reclaimed", X: 10, Sign: 20, Lease: 30,
 		End: 40}) {
 		t.Errorf("the lost claim is %+v", got)
 	}
-	if got := v.Rows[swimRows-1].Slots[0].Shapes; got[0] != (shape{Kind: "refused", X: 40, End: 60,
+	if got := v.Rows[swimRows-1].Slots[0].Shapes; got[0] != (Shape{Kind: "refused", X: 40, End: 60,
 		Joined: true}) || got[1].Kind != "succeeded" {
 		t.Errorf("the late write and its claim are %+v", got)
 	}
