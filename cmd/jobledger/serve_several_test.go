@@ -53,6 +53,9 @@ func TestServeSeveralLedgers(t *testing.T) {
 		check(t, err)
 		_ = answer.Body.Close()
 		client.CloseIdleConnections()
+		if !strings.Contains(string(text), ">◌ as of ") {
+			t.Errorf("the overview of %s does not say of when it is", base)
+		}
 		for i, name := range []string{"orders", "mail"} {
 			rows := tableOf(t, string(text), `aria-label="`+name+`"`)
 			if rows[1][0] != name || rows[1][1] != fmt.Sprint(i+1) {

@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"net/http"
+	"time"
 
 	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/cmd/jobledger/internal/state"
@@ -40,6 +41,7 @@ type ledgerView struct {
 func (p *Pages) ledgersPage(w http.ResponseWriter, r *http.Request) error {
 	shown := ledgersView{frame: p.emptyFrame(r, "Ledgers")}
 	now := p.Now()
+	shown.Made = now.Format(time.TimeOnly)
 	for _, l := range p.Ledgers {
 		v := ledgerView{Ledger: l}
 		var figures view.Figures
