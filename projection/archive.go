@@ -20,14 +20,23 @@ type Segment struct {
 }
 
 // Segments returns the segments that had been archived by the event until, in order; 0 is the last event.
-// These events are few.
+// Where a later event describes the file of one, its Parts are those of that. These events are few.
 func Segments(ctx context.Context, tx *ledger.Tx, until int64) (found []Segment, err error) {
-	f := ledger.Filter{Kinds: []event.Kind{event.KindArchived}, Until: until}
+	f := ledger.Filter{Kinds: []event.Kind{event.KindArchived, event.KindArchiveDescribed}, Until: until}
 	for e, err := range tx.Events(ctx, f) {
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, segmentOf(e))
+		b, described := e.Body.(*event.ArchiveDescribed)
+		if !described {
+			found = append(found, segmentOf(e))
+			continue
+		}
+		for i := range found {
+			if s := &found[i]; s.Hi == b.Hi && len(s.Parts) == 0 {
+				s.Parts = b.Parts
+			}
+		}
 	}
 	return found, nil
 }
@@ -67,18 +76,24 @@ type Removal struct {
 	Departed      Departed  // the jobs; the field Left is not used
 }
 
-// Removed returns what has left the ledger. It reads every removed event.
+// Removed returns what has left the ledger. It reads every removed event, and those that describe
+// files.
 func Removed(ctx context.Context, tx *ledger.Tx) (r Removal, err error) {
 	imported, err := tx.LastOf(ctx, event.KindImported)
 	if err != nil {
 		return r, err
 	}
-	f := ledger.Filter{Kinds: []event.Kind{event.KindRemoved}, After: imported}
+	f := ledger.Filter{Kinds: []event.Kind{event.KindRemoved, event.KindArchiveDescribed}, After: imported}
 	for e, err := range tx.Events(ctx, f) {
 		if err != nil {
 			return r, err
 		}
-		r.Add(e.Body.(*event.Removed), e.Pos, e.At)
+		switch b := e.Body.(type) {
+		case *event.Removed:
+			r.Add(b, e.Pos, e.At)
+		case *event.ArchiveDescribed:
+			r.Departed.Name(b.Left)
+		}
 	}
 	return r, nil
 }

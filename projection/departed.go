@@ -45,13 +45,49 @@ func (d *Departed) Add(b *event.Removed) {
 		d.Unnamed += b.Jobs
 	}
 	for _, l := range b.Left {
-		d.add(l.Queue, event.SucceededState, l.Succeeded)
-		d.add(l.Queue, event.FailedState, l.Failed)
-		d.add(l.Queue, event.CancelledState, l.Cancelled)
+		d.AddJobs(l.Queue, event.SucceededState, l.Succeeded)
+		d.AddJobs(l.Queue, event.FailedState, l.Failed)
+		d.AddJobs(l.Queue, event.CancelledState, l.Cancelled)
 	}
 }
 
-func (d *Departed) add(queue string, s event.State, jobs int64) {
+// Name says of jobs that were unnamed which these are.
+func (d *Departed) Name(left []event.Left) {
+	for _, l := range left {
+		d.Unnamed -= l.Jobs()
+	}
+	d.Add(&event.Removed{Left: left})
+}
+
+// Left returns the jobs of d that have a queue as a removed event has them.
+func (d Departed) Left() (left []event.Left) {
+	for _, queue := range slices.Sorted(maps.Keys(d.By)) {
+		of := d.By[queue]
+		l := event.Left{Queue: queue, Succeeded: of[event.SucceededState], Failed: of[event.FailedState],
+			Cancelled: of[event.CancelledState]}
+		if l.Jobs() > 0 {
+			left = append(left, l)
+		}
+	}
+	return left
+}
+
+// Unsaid returns what the unnamed jobs of d are, if all are the jobs that left; ok is false if they cannot
+// be.
+func (d Departed) Unsaid(all Departed) (left []event.Left, ok bool) {
+	var rest Departed
+	ok = all.Jobs() == d.Jobs()
+	for queue, counts := range all.By {
+		for state, n := range counts {
+			rest.AddJobs(queue, state, n-d.By[queue][state])
+			ok = ok && n >= d.By[queue][state]
+		}
+	}
+	return rest.Left(), ok
+}
+
+// AddJobs adds jobs of a queue that ended in this state.
+func (d *Departed) AddJobs(queue string, s event.State, jobs int64) {
 	if jobs == 0 {
 		return
 	}
@@ -136,7 +172,7 @@ func StoredDeparted(ctx context.Context, tx *ledger.Tx) (d Departed, err error) 
 		if err != nil {
 			return err
 		}
-		d.add(queue, state, jobs)
+		d.AddJobs(queue, state, jobs)
 		return nil
 	})
 	return d, err
@@ -145,15 +181,8 @@ func StoredDeparted(ctx context.Context, tx *ledger.Tx) (d Departed, err error) 
 const depart = `INSERT INTO departed AS d (queue, state, jobs) VALUES (?, ?, ?)
 ON CONFLICT (queue, state) DO UPDATE SET jobs = d.jobs + excluded.jobs`
 
-// Depart adds jobs that leave to the table departed.
-func Depart(ctx context.Context, tx *ledger.Tx, left []event.Left) error {
-	var d Departed
-	d.Add(&event.Removed{Left: left})
-	return d.store(ctx, tx)
-}
-
-// store adds d to the table.
-func (d Departed) store(ctx context.Context, tx *ledger.Tx) error {
+// Depart adds d to the table departed.
+func Depart(ctx context.Context, tx *ledger.Tx, d Departed) error {
 	for queue, counts := range d.By {
 		number, err := tx.Name(ctx, queue)
 		if err != nil {
@@ -185,5 +214,5 @@ func RepairDeparted(ctx context.Context, tx *ledger.Tx) (repaired bool, err erro
 	if _, err := tx.Exec(`DELETE FROM departed`); err != nil {
 		return false, err
 	}
-	return true, r.Departed.store(ctx, tx)
+	return true, Depart(ctx, tx, r.Departed)
 }

@@ -99,6 +99,16 @@ func upgrade(s site, engine string, version int) {
 		s.Errorf("the history is not that of the old program: %d, %s\n%s", got.code, got.stderr,
 			firstDifference(got.stdout, string(history)))
 	}
+	if version == 16 { // with an archive
+		s.run("archive", "describe")
+		got := s.run("events", "--kind", "archive_described", "--json")
+		if !strings.Contains(got, `"left":[["bulk",`) {
+			s.Errorf("the archive is described as %s", got)
+		}
+		if code := s.ran("archive", "describe").code; code != cli.ExitNothing {
+			s.Errorf("described twice: %d", code)
+		}
+	}
 	for key, want := range map[string]string{"welcome-1": `"state":"succeeded"`,
 		"bytes-1":  `"state":"succeeded"`,
 		"poison-1": `"state":"failed"`, "retry-1": `"failures":1`, "forget-1": `"state":"succeeded"`,

@@ -154,7 +154,9 @@ func archiveBlock(t *testing.T, s *commands.Service) {
 		t.Fatal(err)
 	}
 	err = s.Store.Write(t.Context(), func(tx *ledger.Tx) error {
+		parts := map[string]string{"idx": what.SHA256, "sum": what.SHA256}
 		for _, b := range []event.Body{&event.Removed{Hi: what.Hi, Reason: "yearly"},
+			&event.ArchiveDescribed{Hi: what.Hi, Parts: parts},
 			&event.ArchivePolicy{OlderThan: 90 * 24 * time.Hour, KeepFailed: 365 * 24 * time.Hour}} {
 			e := event.Event{Pos: tx.Next(), At: tx.At(), Actor: "cli:ada@build7", Body: b}
 			if err := tx.Append(t.Context(), e); err != nil {

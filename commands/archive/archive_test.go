@@ -339,8 +339,8 @@ func TestCloseRefusesChangedEvents(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	entries, err := os.ReadDir(dir)
-	if len(entries) != 2 || err != nil {
-		t.Errorf("the folder has %v, want a file and its index: %v", entries, err)
+	if len(entries) != 3 || err != nil {
+		t.Errorf("the folder has %v, want a file and its parts: %v", entries, err)
 	}
 	// What is archived already is not what the events are any more.
 	change(t, s.Store, `UPDATE events SET at = at + 1 WHERE pos = 100`)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -16,8 +17,8 @@ import (
 	"jobledger/projection"
 )
 
-// indexError means that the index of a file which is whole was wrong.
-type indexError struct{ error }
+// partError means that a part of a file which is whole was wrong.
+type partError struct{ error }
 
 // State says how the file of a segment is.
 type State string
@@ -77,38 +78,11 @@ func ListIn(ctx context.Context, tx *ledger.Tx, dir string) (files []File, err e
 // Check reads the file of each segment of the ledger and calls fn with what it found, in order, until fn
 // fails. It compares every line with the hash tree, every file with the SHA-256 that the ledger names, the
 // events of each job with each other, each file with the one before it, where what had not ended must be
-// carried in, and with the events that are still in the ledger. It compares the index of each file with the
-// file, and replaces one that is wrong.
+// carried in, and with the events that are still in the ledger. It compares the parts of each file with the
+// file and with the digests that the ledger names, and replaces those that are wrong.
 func Check(ctx context.Context, store *ledger.Store, dir string, fn func(File) error) error {
-	files, err := List(ctx, store, dir)
-	if err != nil {
-		return err
-	}
 	c := checker{store: store, whole: true}
-	for _, f := range files {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		whole := false // the file itself, if its index was wrong
-		if f.State != Missing {
-			err := c.file(ctx, &f)
-			switch wrong, ok := errors.AsType[*indexError](err); {
-			case ok:
-				f.State, f.Detail, whole = Damaged, wrong.Error(), true
-			case errors.Is(err, segment.ErrDamaged):
-				f.State, f.Detail = Damaged, err.Error()
-			case err != nil:
-				return err
-			}
-		}
-		if f.State != Present && !whole {
-			c.whole, c.before = false, nil
-		}
-		if err := fn(f); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.all(ctx, dir, fn)
 }
 
 // checker goes through the files in order.
@@ -117,11 +91,55 @@ type checker struct {
 	whole  bool         // all files so far were
 	blocks proof.Blocks // of these, from the first event on
 	before chains       // of the last file; nil: it is not known
+
+	describe func(File) error // records what a whole file is that was not described; nil: nothing is
+	rest     bool             // only files that were not described are read
+}
+
+func (c *checker) all(ctx context.Context, dir string, fn func(File) error) error {
+	files, err := List(ctx, c.store, dir)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		named := len(f.Parts) > 0
+		if named && c.rest {
+			c.whole, c.before = false, nil
+			continue
+		}
+		whole := f.State != Missing // the file itself, also if a part of it was wrong
+		if whole {
+			err := c.file(ctx, &f)
+			wrong, ok := errors.AsType[*partError](err)
+			switch {
+			case ok:
+				f.State, f.Detail = Damaged, wrong.Error()
+			case errors.Is(err, segment.ErrDamaged):
+				f.State, f.Detail, whole = Damaged, err.Error(), false
+			case err != nil:
+				return err
+			}
+		}
+		if !whole {
+			c.whole, c.before = false, nil
+		} else if !named && c.describe != nil {
+			if err := c.describe(f); err != nil {
+				return err
+			}
+		}
+		if err := fn(f); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // file checks one file.
 func (c *checker) file(ctx context.Context, f *File) error {
-	facts, index, err := segment.CheckFile(f.Path, f.Range())
+	facts, parts, err := segment.CheckFile(f.Path, f.Range())
 	if err != nil {
 		return err
 	}
@@ -139,7 +157,10 @@ func (c *checker) file(ctx context.Context, f *File) error {
 		return differs("number of carried-in lines", facts.Carried, f.CarriedIn)
 	case !facts.FirstAt.Equal(f.FirstAt) || !facts.LastAt.Equal(f.LastAt):
 		return differs("time", facts.FirstAt, f.FirstAt)
+	case len(f.Parts) > 0 && !maps.Equal(parts.Digests(), f.Parts):
+		return differs("digests of its parts", parts.Digests(), f.Parts)
 	}
+	f.Parts = parts.Digests()
 	if err := c.compareBlocks(ctx, f, &facts); err != nil {
 		return err
 	}
@@ -150,8 +171,8 @@ func (c *checker) file(ctx context.Context, f *File) error {
 	if err != nil {
 		return err
 	}
-	if err := segment.CheckIndex(f.Path, index); err != nil {
-		return &indexError{err}
+	if err := segment.CheckParts(f.Path, parts); err != nil {
+		return &partError{err}
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func Close(ctx context.Context, s *commands.Service, hi int64, o Options) (done 
 	}
 	failpoint.Hit("archive-sealed")
 	var root proof.Hash
-	f, err := segment.Create(o.Dir, r, contents(ctx, s.Store, r), func(f *segment.Facts) error {
+	f, parts, err := segment.Create(o.Dir, r, contents(ctx, s.Store, r), func(f *segment.Facts) error {
 		root, err = confirm(ctx, s.Store, f)
 		return err
 	})
@@ -74,7 +74,7 @@ func Close(ctx context.Context, s *commands.Service, hi int64, o Options) (done 
 	}
 	done, err = Record(ctx, s, o.Actor, event.Archived{Lo: r.Lo, Hi: r.Hi, Root: root.String(),
 		SHA256: fmt.Sprintf("%x", f.SHA256), Bytes: f.Bytes, Jobs: f.Jobs, CarriedIn: f.Carried,
-		FirstAt: f.FirstAt, LastAt: f.LastAt, Reason: o.Reason})
+		FirstAt: f.FirstAt, LastAt: f.LastAt, Reason: o.Reason, Parts: parts.Digests()})
 	if err != nil {
 		return done, err
 	}

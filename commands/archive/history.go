@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"jobledger/ledger/proof"
 	"jobledger/ledger/segment"
 	"jobledger/ledger/tree"
+	"jobledger/projection"
 	"jobledger/projection/past"
 )
 
@@ -34,51 +36,54 @@ const fullID = 26
 // is compared with its SHA-256. Errors: commands.ErrNoJob; commands.ErrConflict if several jobs begin like
 // that; ErrMissing if a file is not there that may have it; segment.ErrDamaged.
 //
-// What an index does not have is believed only after the index was made again from its file, which a process
-// does once: see checkedIndexes.
+// Only an index that the ledger names by its digest is believed. Another one is made from its file, once in a
+// process: see [Describe] and [WithNotice].
 func History(ctx context.Context, store *ledger.Store, dir, prefix string) ([]event.Event, File, error) {
-	files, err := List(ctx, store, dir)
+	prefix = strings.ToUpper(prefix)
+	var files []File
+	var may bool // be in the files
+	err := store.Read(ctx, func(tx *ledger.Tx) (err error) {
+		if may, err = past.MayHaveLeft(ctx, tx, event.JobID(prefix)); err == nil && !may {
+			var live []projection.Job
+			live, err = projection.Find(ctx, tx, prefix, 1)
+			may = len(live) > 0
+		}
+		if err == nil {
+			files, err = ListIn(ctx, tx, dir)
+		}
+		return err
+	})
 	if err != nil {
 		return nil, File{}, err
 	}
-	prefix = strings.ToUpper(prefix)
-	events, newest, err := history(ctx, store, files, prefix, (*File).index)
-	goesOn := err == nil && !ended(events) && newest.Hi < files[len(files)-1].Hi // the next file has it
-	if goesOn || errors.Is(err, commands.ErrNoJob) {
-		may, mayErr := mayHaveLeft(ctx, store, prefix)
-		if mayErr != nil {
-			return nil, File{}, mayErr
+	if !may {
+		for i := range files {
+			if _, err := files[i].sum(); err != nil {
+				return nil, files[i], err
+			}
 		}
-		if may {
-			return history(ctx, store, files, prefix, (*File).checkedIndex)
-		}
+		files = nil
 	}
+	id, newest, index, err := newestOf(ctx, files, prefix)
+	if err != nil {
+		return nil, newest, err
+	}
+	events, err := newest.eventsOf(ctx, store, index, id)
 	return events, newest, err
 }
 
-// mayHaveLeft reports whether a job whose id is, or begins with, prefix may have left the ledger.
-func mayHaveLeft(ctx context.Context, store *ledger.Store, prefix string) (may bool, err error) {
-	err = store.Read(ctx, func(tx *ledger.Tx) error {
-		may, err = past.MayHaveLeft(ctx, tx, event.JobID(prefix))
-		return err
-	})
-	return may, err
-}
-
-// history is History by the indexes that indexOf returns.
-func history(ctx context.Context, store *ledger.Store, files []File, prefix string,
-	indexOf func(*File) (*segment.Index, error)) ([]event.Event, File, error) {
-	var id event.JobID
-	var newest File
-	var index *segment.Index
+// newestOf returns the job whose id is, or begins with, prefix, and the newest file with lines of it.
+func newestOf(ctx context.Context, files []File, prefix string) (id event.JobID, newest File,
+	index *segment.Index, err error) {
 	for _, f := range slices.Backward(files) {
-		x, err := indexOf(&f)
+		x, err := f.index(ctx)
 		if err != nil {
-			return nil, f, err
+			return "", f, nil, err
 		}
 		for _, found := range x.WithPrefix(prefix, 2) {
 			if id != "" && found != id {
-				return nil, f, fmt.Errorf("%w: the ids %s and %s begin with %s", commands.ErrConflict, id, found, prefix)
+				return "", f, nil, fmt.Errorf("%w: the ids %s and %s begin with %s", commands.ErrConflict, id, found,
+					prefix)
 			}
 			if id == "" {
 				id, newest, index = found, f, x
@@ -89,10 +94,9 @@ func history(ctx context.Context, store *ledger.Store, files []File, prefix stri
 		}
 	}
 	if id == "" {
-		return nil, File{}, fmt.Errorf("%w: no archived job has the id %s", commands.ErrNoJob, prefix)
+		err = fmt.Errorf("%w: no archived job has the id %s", commands.ErrNoJob, prefix)
 	}
-	events, err := newest.eventsOf(ctx, store, index, id)
-	return events, newest, err
+	return id, newest, index, err
 }
 
 // Ends returns what gives a commands.Service the states in which archived jobs ended: see its field Archived.
@@ -115,74 +119,97 @@ func Ends(store *ledger.Store, dir string) func(context.Context, event.JobID) (e
 	}
 }
 
-// index returns the index of f, as it is next to the file.
-func (f *File) index() (*segment.Index, error) {
-	return f.indexBy(func(sum [32]byte) (*segment.Index, error) {
-		return segment.LoadIndex(f.Path, f.Range(), sum)
-	})
+// notice is the key of a context's function: see [WithNotice].
+type notice struct{}
+
+// WithNotice returns a context with which a question calls fn before it reads a whole file because its index
+// is not there, or not the one that the ledger names, or the ledger names none: see [Describe].
+func WithNotice(ctx context.Context, fn func(File)) context.Context {
+	return context.WithValue(ctx, notice{}, fn)
 }
 
-// checkedIndexes are the indexes that this process has made from their files, which takes some 5 µs an event:
-// by the SHA-256 of the file, the one of the index. So each file is read once. An index that is not the one
-// next to the file is kept itself; archive check replaces that.
-var checkedIndexes struct {
+// madeIndexes are the indexes that this process has made from their files, which takes some 5 µs an event: by
+// the SHA-256 of the file, the digest of the index. So each file is read once.
+var madeIndexes struct {
 	sync.Mutex
-	by map[[32]byte]checkedIndex
+	by map[[32]byte]madeIndex
 }
 
-type checkedIndex struct {
-	sum  [32]byte
-	kept *segment.Index // nil: it is next to the file
+type madeIndex struct {
+	digest string
+	kept   *segment.Index // nil: it is next to the file
 }
 
-// checkedIndex returns the index of f as the file itself has it.
-func (f *File) checkedIndex() (*segment.Index, error) {
-	return f.indexBy(func(sum [32]byte) (*segment.Index, error) {
-		checkedIndexes.Lock()
-		defer checkedIndexes.Unlock()
-		known, ok := checkedIndexes.by[sum]
-		if ok && known.kept != nil {
-			return known.kept, nil
+// index returns the index of f as the file itself has it.
+func (f *File) index(ctx context.Context) (*segment.Index, error) {
+	sum, err := f.sum()
+	if err != nil {
+		return nil, err
+	}
+	if want := f.Parts["idx"]; want != "" {
+		if x, err := segment.LoadIndex(f.Path, f.Range(), sum, want); err == nil {
+			return x, nil
 		}
-		there, err := os.ReadFile(segment.IndexName(f.Path))
-		if err == nil && ok && sha256.Sum256(there) == known.sum {
-			return segment.ParseIndex(there)
-		}
-		facts, x, err := segment.CheckFile(f.Path, f.Range())
-		if err != nil {
-			return nil, err
-		}
-		if facts.SHA256 != sum {
-			return nil, fmt.Errorf("%w: %s has the SHA-256 %x, and the ledger names %s", segment.ErrDamaged, f.Path,
-				facts.SHA256, f.SHA256)
-		}
-		known = checkedIndex{sum: sha256.Sum256(x.Encode(nil))}
-		if sha256.Sum256(there) != known.sum {
-			known.kept = x
-		}
-		if checkedIndexes.by == nil {
-			checkedIndexes.by = make(map[[32]byte]checkedIndex)
-		}
-		checkedIndexes.by[sum] = known
+	}
+	madeIndexes.Lock()
+	defer madeIndexes.Unlock()
+	known := madeIndexes.by[sum]
+	if known.kept != nil {
+		return known.kept, nil
+	}
+	x, err := segment.LoadIndex(f.Path, f.Range(), sum, known.digest)
+	if err == nil {
 		return x, nil
-	})
+	}
+	if before, ok := ctx.Value(notice{}).(func(File)); ok {
+		before(*f)
+	}
+	if x, err = segment.MakeIndex(f.Path, f.Range(), sum); err != nil {
+		return nil, f.orMissing(err)
+	}
+	if want := f.Parts["idx"]; want != "" && x.Digest() != want {
+		return nil, fmt.Errorf("%w: the index of %s is %s, and the ledger names %s", segment.ErrDamaged, f.Path,
+			x.Digest(), want)
+	}
+	known = madeIndex{digest: x.Digest()}
+	if _, err := segment.LoadIndex(f.Path, f.Range(), sum, known.digest); err != nil {
+		known.kept = x
+	}
+	if madeIndexes.by == nil {
+		madeIndexes.by = make(map[[32]byte]madeIndex)
+	}
+	madeIndexes.by[sum] = known
+	return x, nil
 }
 
-// indexBy returns what load does for the SHA-256 of f.
-func (f *File) indexBy(load func(sum [32]byte) (*segment.Index, error)) (*segment.Index, error) {
-	var sum [32]byte
+// places returns an index of f for one who sees whether the events are where it says.
+func (f *File) places(ctx context.Context) (*segment.Index, error) {
+	if sum, err := f.sum(); err == nil && len(f.Parts) == 0 {
+		if x, err := segment.ReadIndex(f.Path, f.Range(), sum); err == nil {
+			return x, nil
+		}
+	}
+	return f.index(ctx)
+}
+
+// sum returns the SHA-256 that the ledger names, if the file is there.
+func (f *File) sum() (sum [32]byte, err error) {
 	if n, err := hex.Decode(sum[:], []byte(f.SHA256)); err != nil || n != len(sum) {
-		return nil, fmt.Errorf("%w: the ledger names no SHA-256 of %s", segment.ErrDamaged, f.Path)
+		return sum, fmt.Errorf("%w: the ledger names no SHA-256 of %s", segment.ErrDamaged, f.Path)
 	}
-	x, err := (*segment.Index)(nil), error(fs.ErrNotExist)
-	if f.State != Missing {
-		x, err = load(sum)
+	if f.State == Missing {
+		err = f.orMissing(fs.ErrNotExist)
 	}
+	return sum, err
+}
+
+// orMissing returns err, or an ErrMissing if a file is not there.
+func (f *File) orMissing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: the events %d to %d, from %s to %s, are in %s", ErrMissing, f.Lo+1, f.Hi,
 			event.FormatTime(f.FirstAt), event.FormatTime(f.LastAt), f.Path)
 	}
-	return x, err
+	return err
 }
 
 // eventsOf returns the events of a job that f has.
@@ -195,7 +222,11 @@ func (f *File) eventsOf(ctx context.Context, store *ledger.Store, x *segment.Ind
 	defer file.Close()
 	n, places, _ := x.Find(id)
 	if places[0].Offset < x.Own() { // no block has these lines as they are in the file
-		if err := f.compareSum(file); err != nil {
+		sum := sha256.New()
+		if _, err := io.Copy(sum, file); err != nil {
+			return nil, err
+		}
+		if err := f.compareSum(sum); err != nil {
 			return nil, err
 		}
 	}
@@ -222,12 +253,8 @@ func (f *File) eventsOf(ctx context.Context, store *ledger.Store, x *segment.Ind
 	return events, nil
 }
 
-// compareSum compares the whole file with the SHA-256 that the ledger names.
-func (f *File) compareSum(file io.Reader) error {
-	sum := sha256.New()
-	if _, err := io.Copy(sum, file); err != nil {
-		return err
-	}
+// compareSum compares the SHA-256 of the whole file with the one that the ledger names.
+func (f *File) compareSum(sum hash.Hash) error {
 	if got := fmt.Sprintf("%x", sum.Sum(nil)); got != f.SHA256 {
 		return fmt.Errorf("%w: %s has the SHA-256 %s, and the ledger names %s", segment.ErrDamaged, f.Path, got,
 			f.SHA256)

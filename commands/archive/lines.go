@@ -134,7 +134,7 @@ func (w *whole) left(horizon int64) error {
 
 // archived yields the events of a segment file after w.after.
 func (w *whole) archived(f *File, yield func(event.Line, error) bool) error {
-	x, err := f.index()
+	x, err := f.places(w.ctx)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,9 @@ type Archived struct {
 	FirstAt time.Time `event:"first_at,required"`
 	LastAt  time.Time `event:"last_at,required"` // of the last archived event
 	Reason  string    `event:"reason"`
+	// the SHA-256 of what is next to the file and follows from it, in hex, by the ends of the names: idx and
+	// sum; none: an older program did not say
+	Parts map[string]string `event:"parts"`
 }
 
 // Kind returns KindArchived.
@@ -36,6 +39,28 @@ func (b *Archived) fields(f *fields) {
 	f.timeText("first_at", &b.FirstAt)
 	f.timeText("last_at", &b.LastAt)
 	f.text("reason", &b.Reason)
+	f.sparse = true
+	f.dict("parts", &b.Parts)
+}
+
+// ArchiveDescribed: a segment file that an older program had archived was read again. It says what that
+// program did not, once for a file.
+type ArchiveDescribed struct {
+	Hi    int64             `event:"hi,min=256"` // the last event of the file
+	Parts map[string]string `event:"parts"`
+	// the jobs of every removed before it that has no left; none: nothing is to be said, or there are other such
+	// files yet
+	Left []Left `event:"left"`
+}
+
+// Kind returns KindArchiveDescribed.
+func (*ArchiveDescribed) Kind() Kind { return KindArchiveDescribed }
+
+func (b *ArchiveDescribed) fields(f *fields) {
+	f.int64("hi", &b.Hi)
+	f.dict("parts", &b.Parts)
+	f.sparse = true
+	f.left("left", &b.Left)
 }
 
 // archivedBlock is what Lo and Hi are multiples of: the leaves of a block of the hash tree.
@@ -54,5 +79,15 @@ func (s *validator) archived(b *Archived) {
 	s.between("carried_in", b.CarriedIn, 0, b.Lo)
 	if b.LastAt.Before(b.FirstAt) {
 		s.fail("last_at", b.LastAt)
+	}
+	if len(b.Parts) > 0 {
+		s.parts(b.Parts)
+	}
+}
+
+// parts checks that both parts of a file have a digest.
+func (s *validator) parts(parts map[string]string) {
+	if len(parts) != 2 || !isDigest(parts["idx"]) || !isDigest(parts["sum"]) {
+		s.fail("parts", parts)
 	}
 }

@@ -49,6 +49,7 @@ const (
 	KindRemoved
 	KindArchivePolicy
 	KindSurvived
+	KindArchiveDescribed
 )
 
 // facts are what is true of every event of a kind. No other list of kinds says so: code asks for a fact, and
@@ -116,6 +117,8 @@ var kinds = [...]struct {
 	KindRemoved:         {"removed", body[Removed], 0},
 	KindArchivePolicy:   {"archive_policy", body[ArchivePolicy], 0},
 	KindSurvived:        {"survived", body[Survived], ofJob | ofClaim | signOfLife | afterClaim},
+
+	KindArchiveDescribed: {"archive_described", body[ArchiveDescribed], 0},
 }
 
 func body[T any, B interface {

@@ -26,6 +26,9 @@ func appendText(dst []byte, s string, ascii bool) []byte {
 	return append(append(dst, s[begin:]...), '"')
 }
 
+// AppendText appends s as the JSON string that a leaf has of it, in ASCII. Its bytes are the same for ever.
+func AppendText(dst []byte, s string) []byte { return appendText(dst, s, true) }
+
 // isPlain reports whether s is printable ASCII without quotation mark and backslash.
 func isPlain(s string) bool {
 	for i := range len(s) {

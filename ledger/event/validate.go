@@ -129,6 +129,11 @@ func (e *Event) content() error {
 		s.archived(b)
 	case *Removed:
 		s.removed(b)
+	case *ArchiveDescribed:
+		if s.parts(b.Parts); b.Hi%archivedBlock != 0 {
+			s.fail("hi", b.Hi)
+		}
+		s.between("left", s.left(b.Left, b.Hi), 0, b.Hi)
 	case *ArchivePolicy:
 		if b.OlderThan == 0 && (b.KeepFailed != 0 || b.RemoveLogs || b.KeepBodies) {
 			s.fail("keep_failed", b.KeepFailed)

@@ -56,7 +56,8 @@ func sampleBodies() []event.Body {
 		&event.Sealing{Origin: "jobledger/01JCK4SEAL", Key: "jobledger/01JCK4SEAL+33d7b496+AeHZWHVs",
 			Reason: "audit"},
 		&event.Archived{Lo: 256, Hi: 1024, Root: "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=", SHA256: digest,
-			Bytes: 40960, Jobs: 200, CarriedIn: 17, FirstAt: at, LastAt: at.Add(time.Hour), Reason: "yearly"},
+			Bytes: 40960, Jobs: 200, CarriedIn: 17, FirstAt: at, LastAt: at.Add(time.Hour), Reason: "yearly",
+			Parts: map[string]string{"idx": digest, "sum": digest}},
 		&event.QueueLimited{Queue: "mail", Group: "acme", Running: 7, PerGroup: 2, Rate: 100,
 			RatePer: time.Minute, Burst: 5, GroupRate: 10, GroupRatePer: time.Second, GroupBurst: 3, Ageing: time.Hour,
 			Reason: "the API takes no more"},
@@ -82,6 +83,8 @@ func sampleBodies() []event.Body {
 		&event.ArchivePolicy{OlderThan: 90 * 24 * time.Hour, KeepFailed: 365 * 24 * time.Hour, RemoveLogs: true,
 			Reason: "the disk", KeepBodies: true},
 		&event.Survived{CannotEnd: "pid 4711 (sudo) belongs to root", LeaseUntil: at},
+		&event.ArchiveDescribed{Hi: 1024, Parts: map[string]string{"idx": digest, "sum": digest},
+			Left: []event.Left{{Queue: "mail", Succeeded: 120, Cancelled: 11}}},
 	}
 }
 

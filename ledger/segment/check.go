@@ -6,14 +6,15 @@ import (
 	"io"
 )
 
-// Check reads the segment file of r from its begin to its end and returns what it holds, and its index. What
+// Check reads the segment file of r from its begin to its end and returns what it holds, and its parts. What
 // is not as [Writer] writes it is an error that wraps ErrDamaged. The caller compares the facts with those
 // that it knows: the file's SHA-256, and the blocks of the ledger (see [Facts.CheckBlocks]).
-func Check(file io.Reader, r Range) (Facts, *Index, error) {
+func Check(file io.Reader, r Range) (Facts, *Parts, error) {
 	if err := r.Check(); err != nil {
 		return Facts{}, nil, err
 	}
 	c, sum := newCollector(r), sha256.New()
+	c.summary = newSummary()
 	for m, err := range Members(io.TeeReader(file, sum)) {
 		if err != nil {
 			return Facts{}, nil, err
@@ -27,7 +28,7 @@ func Check(file io.Reader, r Range) (Facts, *Index, error) {
 		return Facts{}, nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	sum.Sum(c.facts.SHA256[:0])
-	return c.facts, c.index.index(&c.facts), nil
+	return c.facts, c.parts(), nil
 }
 
 // member takes a member that was read.

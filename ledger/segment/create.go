@@ -2,7 +2,6 @@ package segment
 
 import (
 	"bufio"
-	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -26,30 +25,30 @@ const partial = ".new"
 
 // Create writes the segment file of r, with these events, into the folder dir, which it makes if it is not
 // there. The file is synced, read back through a descriptor of its own, and compared with what was written;
-// then confirm judges what was read. Only then the file gets its name, and its index one next to it, and the
-// folder is synced. A crash leaves a whole file with that name or none.
+// then confirm judges what was read. Only then the file gets its name, its parts are written next to it, and
+// the folder is synced. A crash leaves a whole file with that name or none.
 //
 // A file that has the name already is left as it is. If it is whole and holds the same lines, its facts are
-// returned; else the error is ErrOther.
-func Create(dir string, r Range, events iter.Seq2[event.Event, error], confirm func(*Facts) error) (
-	Facts, error) {
+// returned, with its parts; else the error is ErrOther.
+func Create(dir string, r Range, events iter.Seq2[event.Event, error], confirm func(*Facts) error) (f Facts,
+	parts *Parts, err error) {
 	if err := r.Check(); err != nil {
-		return Facts{}, err
+		return f, nil, err
 	}
 	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return Facts{}, err
+		return f, nil, err
 	}
 	temp, err := os.CreateTemp(dir, r.Name()+".*"+partial)
 	if err != nil {
-		return Facts{}, err
+		return f, nil, err
 	}
 	defer os.Remove(temp.Name())
 	written, err := write(temp, r, events)
 	if err != nil {
-		return Facts{}, err
+		return f, nil, err
 	}
 	failpoint.Hit("segment-written")
-	f, index, err := CheckFile(temp.Name(), r)
+	f, parts, err = CheckFile(temp.Name(), r)
 	if err == nil && !f.Same(&written) {
 		err = fmt.Errorf("%w: what was read back from %s is not what was written", ErrDamaged, temp.Name())
 	}
@@ -57,18 +56,18 @@ func Create(dir string, r Range, events iter.Seq2[event.Event, error], confirm f
 		err = confirm(&f)
 	}
 	if err != nil {
-		return Facts{}, err
+		return Facts{}, nil, err
 	}
 	failpoint.Hit("segment-checked")
 	path := filepath.Join(dir, r.Name())
-	if f, index, err = publish(temp.Name(), path, f, index); err != nil {
-		return Facts{}, err
+	if f, parts, err = publish(temp.Name(), path, f, parts); err != nil {
+		return Facts{}, nil, err
 	}
 	failpoint.Hit("segment-named")
-	if err := writeIndex(path, index); err != nil {
-		return Facts{}, err
+	if err := writeParts(path, parts); err != nil {
+		return Facts{}, nil, err
 	}
-	return f, syncFolder(dir)
+	return f, parts, syncFolder(dir)
 }
 
 // write writes the file and closes it.
@@ -100,41 +99,41 @@ func write(file *os.File, r Range, events iter.Seq2[event.Event, error]) (f Fact
 	return f, err
 }
 
-// publish gives the file at temp, of which f and index are, the name path. Where there is one already that
+// publish gives the file at temp, of which f and parts are, the name path. Where there is one already that
 // holds the same, it stays.
-func publish(temp, path string, f Facts, index *Index) (Facts, *Index, error) {
+func publish(temp, path string, f Facts, parts *Parts) (Facts, *Parts, error) {
 	err := os.Link(temp, path) // unlike a rename, it replaces no file
 	if err == nil {
-		return f, index, nil
+		return f, parts, nil
 	}
 	if _, statErr := os.Lstat(path); errors.Is(statErr, fs.ErrNotExist) { // a file system without links
-		return f, index, os.Rename(temp, path)
+		return f, parts, os.Rename(temp, path)
 	}
 	if !errors.Is(err, fs.ErrExist) {
 		return f, nil, err
 	}
-	there, index, err := CheckFile(path, f.Range)
+	there, parts, err := CheckFile(path, f.Range)
 	if err != nil && !errors.Is(err, ErrDamaged) {
 		return f, nil, err
 	}
 	if err != nil || !there.SameContent(&f) {
 		return f, nil, fmt.Errorf("%w: %s is not what this ledger would write; move it away", ErrOther, path)
 	}
-	return there, index, nil
+	return there, parts, nil
 }
 
 // CheckFile is [Check] of the file at path.
-func CheckFile(path string, r Range) (f Facts, x *Index, err error) {
+func CheckFile(path string, r Range) (f Facts, parts *Parts, err error) {
 	file, err := os.Open(path) //#nosec G304 -- a file of the archive that the user named
 	if err != nil {
 		return f, nil, err
 	}
 	defer file.Close()
-	f, x, err = Check(file, r)
+	f, parts, err = Check(file, r)
 	if err != nil {
 		err = fmt.Errorf("%s: %w", path, err)
 	}
-	return f, x, err
+	return f, parts, err
 }
 
 // Sum returns the SHA-256 of the file at path.
@@ -149,75 +148,6 @@ func Sum(path string) (sum [sha256.Size]byte, err error) {
 		return sum, err
 	}
 	return [sha256.Size]byte(hash.Sum(nil)), nil
-}
-
-// IndexName returns the name of the index of the segment file with this name or path.
-func IndexName(path string) string { return strings.TrimSuffix(path, ".jsonl.gz") + ".idx" }
-
-// LoadIndex returns the index of the segment file at path, which has this SHA-256. If there is none, or it is
-// not of this file, it is made again, which reads the whole file. An error of writing it is not an error: the
-// archive may be a disk that cannot be written to. An index that is there is believed: that it says where the
-// events of the file are, only [CheckIndex] shows.
-func LoadIndex(path string, r Range, sum [32]byte) (*Index, error) {
-	text, err := os.ReadFile(IndexName(path))
-	if err == nil {
-		if x, err := ParseIndex(text); err == nil && x.Range == r && x.SHA256 == sum {
-			return x, nil
-		}
-	}
-	f, x, err := CheckFile(path, r)
-	if err != nil {
-		return nil, err
-	}
-	if f.SHA256 != sum {
-		return nil, fmt.Errorf("%w: %s is another file: its SHA-256 is %x, and the ledger names %x",
-			ErrDamaged, path, f.SHA256, sum)
-	}
-	_ = writeIndex(path, x)
-	return x, nil
-}
-
-// CheckIndex compares the index next to the segment file at path with x, which [CheckFile] made of the file
-// itself. If it says something else, or cannot be read, it is replaced, and the error wraps ErrDamaged. If
-// there is none, it is written, which is not an error: see [LoadIndex].
-func CheckIndex(path string, x *Index) error {
-	text, err := os.ReadFile(IndexName(path))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		_ = writeIndex(path, x)
-		return nil
-	case err == nil && bytes.Equal(text, x.Encode(nil)):
-		return nil
-	case err == nil:
-		err = fmt.Errorf("%w: %s does not say where the events of the file are", ErrDamaged, IndexName(path))
-	default:
-		err = fmt.Errorf("%w: the index cannot be read: %w", ErrDamaged, err)
-	}
-	if writeErr := writeIndex(path, x); writeErr != nil {
-		return fmt.Errorf("%w; it cannot be replaced: %w", err, writeErr)
-	}
-	return fmt.Errorf("%w; it was made again", err)
-}
-
-// writeIndex writes the index of the file at path next to it. It can be made again, but not half of it may be
-// there.
-func writeIndex(path string, x *Index) error {
-	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(IndexName(path))+".*"+partial)
-	if err != nil {
-		return err
-	}
-	defer os.Remove(temp.Name())
-	_, err = temp.Write(x.Encode(nil))
-	if err == nil {
-		err = temp.Sync()
-	}
-	if closeErr := temp.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Rename(temp.Name(), IndexName(path))
-	}
-	return err
 }
 
 // RemovePartial removes what writers of the files up to position hi have left in dir when they were killed.
@@ -235,7 +165,7 @@ func RemovePartial(dir string, hi int64) error {
 		if dot := strings.LastIndexByte(whole, '.'); dot >= 0 {
 			whole = whole[:dot] // without the random part
 		}
-		whole = strings.TrimSuffix(strings.TrimSuffix(whole, ".idx"), ".jsonl.gz")
+		whole, _, _ = strings.Cut(whole, ".") // without its end
 		if r, ok := ParseName(whole + ".jsonl.gz"); ok && r.Hi <= hi {
 			gone := os.Remove(filepath.Join(dir, entry.Name()))
 			if !errors.Is(gone, fs.ErrNotExist) { // the process whose file it was may have removed it

@@ -23,6 +23,7 @@ type Index struct {
 	offsets []int64 // of the members, and the size of the file
 	jobs    []byte  // entries of jobEntry bytes, in the order of the ids
 	members []byte  // numbers of members, four bytes each
+	text    []byte  // all of it, where it was read
 }
 
 // Place is a member of a file.
@@ -33,6 +34,9 @@ const (
 	idSize   = 26
 	jobEntry = idSize + 8 + 4
 )
+
+// Digest returns the SHA-256 of the text of an index that was read, in hex.
+func (x *Index) Digest() string { return digest(x.text) }
 
 // Jobs returns how many jobs the file has lines of.
 func (x *Index) Jobs() int { return len(x.jobs)/jobEntry - 1 }
@@ -122,7 +126,7 @@ func parseIndex(text []byte) (*Index, error) {
 	if len(rest) < sha256.Size+8*numbers {
 		return nil, errors.New("it has no numbers")
 	}
-	x := &Index{}
+	x := &Index{text: text}
 	copy(x.SHA256[:], rest)
 	rest = rest[sha256.Size:]
 	var n [numbers]int64
@@ -170,32 +174,39 @@ func (x *Index) checkLists(members int64) error {
 // builder gathers an index while the lines of a file go by.
 type builder struct {
 	jobs    map[event.JobID]*place
-	offsets []int64 // of the members that have ended
+	queues  map[string]string // each once, for places
+	offsets []int64           // of the members that have ended
 }
 
 // place is where the events of a job are.
 type place struct {
 	n       int64
+	queue   string
 	members []uint32
 }
 
-// add takes an event of the member that has not ended.
-func (b *builder) add(e *event.Event) error {
+// add takes an event of the member that has not ended, and returns the queue of its job.
+func (b *builder) add(e *event.Event) (queue string, err error) {
 	p := b.jobs[e.Job]
 	if p == nil {
-		if e.Kind() != event.KindEnqueued || len(e.Job) != idSize {
-			return fmt.Errorf("segment: event %d is the first of the job %.60q, and is %s", e.Pos, e.Job, e.Kind())
+		first, ok := e.Body.(*event.Enqueued)
+		if !ok || len(e.Job) != idSize {
+			return "", fmt.Errorf("segment: event %d is the first of the job %.60q, and is %s", e.Pos, e.Job, e.Kind())
 		}
-		p = &place{n: e.Pos}
+		if _, known := b.queues[first.Queue]; !known {
+			name := strings.Clone(first.Queue) // it may be a part of a longer text
+			b.queues[name] = name
+		}
+		p = &place{n: e.Pos, queue: b.queues[first.Queue]}
 		b.jobs[e.Job] = p
 	} else if e.Kind() == event.KindEnqueued {
-		return fmt.Errorf("segment: event %d is the second enqueued of the job %s", e.Pos, e.Job)
+		return "", fmt.Errorf("segment: event %d is the second enqueued of the job %s", e.Pos, e.Job)
 	}
 	number := uint32(len(b.offsets)) //#nosec G115 -- fewer than 2³² members
 	if len(p.members) == 0 || p.members[len(p.members)-1] != number {
 		p.members = append(p.members, number)
 	}
-	return nil
+	return p.queue, nil
 }
 
 // index returns the index of the file with these facts.

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"math/rand/v2"
@@ -102,7 +103,7 @@ func TestSegmentHoldsItsRange(t *testing.T) {
 		if again, _ := write(t, r); !bytes.Equal(file, again) {
 			t.Fatal("equal events make different bytes")
 		}
-		f, index, err := segment.Check(bytes.NewReader(file), r)
+		f, parts, err := segment.Check(bytes.NewReader(file), r)
 		if err != nil || !f.Same(&written) || f.SHA256 != sha256.Sum256(file) || f.Bytes != int64(len(file)) {
 			t.Fatalf("got %+v, %v; want %+v", f, err, written)
 		}
@@ -134,13 +135,26 @@ func TestSegmentHoldsItsRange(t *testing.T) {
 		if lines, err := io.ReadAll(unzipped); err != nil || !bytes.Equal(lines, text.Bytes()) {
 			t.Fatalf("%d bytes of lines, want %d: %v", len(lines), text.Len(), err)
 		}
-		parsed, err := segment.ParseIndex(index.Encode(nil))
-		if err != nil || !bytes.Equal(parsed.Encode(nil), index.Encode(nil)) {
+		parsed, err := parts.Index()
+		if err != nil || fmt.Sprintf("%x", sha256.Sum256(parsed.Encode(nil))) != parts.Digests()["idx"] {
 			t.Fatalf("the index changed on its way: %v", err)
 		}
 		checkIndex(t, file, r, parsed, int(f.Jobs))
 		checkAt(t, file, r, parsed, r.Lo+1+random.Int64N(r.Events()))
 	}
+}
+
+func indexOf(t testing.TB, file []byte, r segment.Range) *segment.Index {
+	t.Helper()
+	_, parts, err := segment.Check(bytes.NewReader(file), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := parts.Index()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
 }
 
 func checkIndex(t *testing.T, file []byte, r segment.Range, index *segment.Index, jobs int) {
@@ -237,11 +251,7 @@ func TestSegmentMutations(t *testing.T) {
 func TestSegmentIndexMutations(t *testing.T) {
 	r := segment.Range{Lo: 1024, Hi: 1536}
 	file, _ := write(t, r)
-	_, index, err := segment.Check(bytes.NewReader(file), r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := index.Encode(nil)
+	text := indexOf(t, file, r).Encode(nil)
 	random := rand.New(rand.NewPCG(3, 9))
 	for range ledgertest.Size(50, 200, 5000) {
 		damaged := bytes.Clone(text)
@@ -338,11 +348,12 @@ func names(t *testing.T, dir string) (names []string) {
 func TestCreateTwiceIsOnce(t *testing.T) {
 	r := segment.Range{Lo: 512, Hi: 1024}
 	dir := filepath.Join(t.TempDir(), "archive")
-	first, err := segment.Create(dir, r, eventsOf(r), accept)
+	first, _, err := segment.Create(dir, r, eventsOf(r), accept)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"0000000512-0000001024.idx", "0000000512-0000001024.jsonl.gz"}
+	want := []string{"0000000512-0000001024.idx", "0000000512-0000001024.jsonl.gz",
+		"0000000512-0000001024.sum"}
 	if got := names(t, dir); !slices.Equal(got, want) {
 		t.Fatalf("files %v, want %v", got, want)
 	}
@@ -376,18 +387,18 @@ func TestCreateTwiceIsOnce(t *testing.T) {
 	if err := os.WriteFile(path, other.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	adopted, err := segment.Create(dir, r, eventsOf(r), accept)
+	adopted, _, err := segment.Create(dir, r, eventsOf(r), accept)
 	if err != nil || !adopted.SameContent(&first) || adopted.SHA256 != sha256.Sum256(other.Bytes()) {
 		t.Fatalf("got %x, %v", adopted.SHA256, err)
 	}
 	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, other.Bytes()) {
 		t.Errorf("the file was replaced: %v", err)
 	}
-	index, err := segment.LoadIndex(path, r, adopted.SHA256)
+	index, err := segment.ReadIndex(path, r, adopted.SHA256)
 	if err != nil || index.SHA256 != adopted.SHA256 {
 		t.Errorf("the index is not of the file: %v", err)
 	}
-	if _, err := segment.LoadIndex(path, r, first.SHA256); !errors.Is(err, segment.ErrDamaged) {
+	if _, err := segment.MakeIndex(path, r, first.SHA256); !errors.Is(err, segment.ErrDamaged) {
 		t.Errorf("an index of another file: %v", err)
 	}
 }
@@ -401,7 +412,7 @@ func TestCreateReplacesNothing(t *testing.T) {
 		if err := os.WriteFile(path, there, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := segment.Create(dir, r, eventsOf(r), accept); !errors.Is(err, segment.ErrOther) {
+		if _, _, err := segment.Create(dir, r, eventsOf(r), accept); !errors.Is(err, segment.ErrOther) {
 			t.Errorf("%d bytes are there: %v", len(there), err)
 		}
 		if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, there) {
@@ -419,7 +430,7 @@ func TestCreateNeedsConfirmation(t *testing.T) {
 	dir := t.TempDir()
 	refused := errors.New("refused")
 	var read segment.Facts
-	_, err := segment.Create(dir, r, eventsOf(r), func(f *segment.Facts) error {
+	_, _, err := segment.Create(dir, r, eventsOf(r), func(f *segment.Facts) error {
 		read = *f
 		return refused
 	})
@@ -427,7 +438,7 @@ func TestCreateNeedsConfirmation(t *testing.T) {
 		t.Errorf("got %v and %+v", err, read)
 	}
 	broken := func(yield func(event.Event, error) bool) { yield(event.Event{}, refused) }
-	if _, err := segment.Create(dir, r, broken, accept); !errors.Is(err, refused) {
+	if _, _, err := segment.Create(dir, r, broken, accept); !errors.Is(err, refused) {
 		t.Errorf("events that cannot be read: %v", err)
 	}
 	if got := names(t, dir); len(got) != 0 {
@@ -435,44 +446,74 @@ func TestCreateNeedsConfirmation(t *testing.T) {
 	}
 }
 
-// An index that is missing, damaged or of another file is made again; without a whole file it is not.
-func TestLoadIndexRepairs(t *testing.T) {
+// An index that is not the one of the digest is made again from a whole file, and only from that. It is
+// written where there is none; another one stays, for [segment.CheckParts] to find and replace.
+func TestLoadIndexBelievesADigest(t *testing.T) {
 	r := segment.Range{Lo: 512, Hi: 1024}
 	dir := t.TempDir()
-	f, err := segment.Create(dir, r, eventsOf(r), accept)
+	f, parts, err := segment.Create(dir, r, eventsOf(r), accept)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(dir, r.Name())
-	whole, err := os.ReadFile(segment.IndexName(path))
+	path, right := filepath.Join(dir, r.Name()), parts.Digests()["idx"]
+	name := segment.PartName(path, "idx")
+	whole, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, there := range [][]byte{{}, whole[:len(whole)-1], append([]byte("x"), whole...)} {
-		if err := os.WriteFile(segment.IndexName(path), there, 0o600); err != nil {
+	forged := bytes.Clone(whole[:len(whole)-sha256.Size])
+	forged[bytes.LastIndex(forged, []byte("01K"))+25] ^= 1
+	sum := sha256.Sum256(forged)
+	forged = append(forged, sum[:]...)
+	if _, err := segment.ParseIndex(forged); err != nil {
+		t.Fatalf("it is forged without skill: %v", err)
+	}
+	for _, there := range [][]byte{{}, whole[:len(whole)-1], append([]byte("x"), whole...), forged, nil, whole} {
+		if there == nil {
+			err = os.Remove(name)
+		} else {
+			err = os.WriteFile(name, there, 0o600)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
-		x, err := segment.LoadIndex(path, r, f.SHA256)
-		if err != nil || !bytes.Equal(x.Encode(nil), whole) {
+		x, err := segment.LoadIndex(path, r, f.SHA256, right)
+		if bytes.Equal(there, whole) && (err != nil || !bytes.Equal(x.Encode(nil), whole)) ||
+			!bytes.Equal(there, whole) && (!errors.Is(err, segment.ErrDamaged) && !errors.Is(err, os.ErrNotExist)) {
 			t.Errorf("%d bytes of an index: %v", len(there), err)
 		}
-		if now, err := os.ReadFile(segment.IndexName(path)); err != nil || !bytes.Equal(now, whole) {
-			t.Errorf("the index was not repaired: %v", err)
+		x, err = segment.MakeIndex(path, r, f.SHA256)
+		if err != nil || x.Digest() != right || !bytes.Equal(x.Encode(nil), whole) {
+			t.Errorf("%d bytes of an index, and it is made again: %v", len(there), err)
+		}
+		now, err := os.ReadFile(name)
+		if err != nil || there != nil && !bytes.Equal(now, there) || there == nil && !bytes.Equal(now, whole) {
+			t.Errorf("the index that is there is another one: %v", err)
 		}
 	}
-	if err := os.Remove(segment.IndexName(path)); err != nil {
+	for at := 0; at < len(whole); at += ledgertest.Size(97, 31, 1) {
+		changed := bytes.Clone(whole)
+		changed[at] ^= 1 << (at % 8)
+		if err := os.WriteFile(name, changed, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := segment.LoadIndex(path, r, f.SHA256, right); !errors.Is(err, segment.ErrDamaged) {
+			t.Fatalf("with another byte %d: %v", at, err)
+		}
+	}
+	if err := os.Remove(name); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(path, []byte("no segment"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := segment.LoadIndex(path, r, f.SHA256); !errors.Is(err, segment.ErrDamaged) {
+	if _, err := segment.MakeIndex(path, r, f.SHA256); !errors.Is(err, segment.ErrDamaged) {
 		t.Errorf("a damaged file: %v", err)
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := segment.LoadIndex(path, r, f.SHA256); !errors.Is(err, os.ErrNotExist) {
+	if _, err := segment.MakeIndex(path, r, f.SHA256); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
 }
@@ -483,7 +524,7 @@ func TestRemovePartial(t *testing.T) {
 		"0000000256-0000000512.jsonl.gz.1.new",
 		"mine.new", "notes.txt"}
 	for _, name := range append([]string{"0000000000-0000000256.jsonl.gz.123.new",
-		"0000000000-0000000256.idx.9.new"},
+		"0000000000-0000000256.idx.9.new", "0000000000-0000000256.sum.9.new"},
 		keep...) {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -506,7 +547,7 @@ func FuzzCheck(f *testing.F) {
 	f.Add(file)
 	f.Add(file[:100])
 	f.Fuzz(func(t *testing.T, file []byte) {
-		got, index, err := segment.Check(bytes.NewReader(file), r)
+		got, parts, err := segment.Check(bytes.NewReader(file), r)
 		if err != nil {
 			if !errors.Is(err, segment.ErrDamaged) {
 				t.Fatal(err)
@@ -516,7 +557,7 @@ func FuzzCheck(f *testing.F) {
 		if got.SHA256 != sha256.Sum256(file) || got.Events() != facts.Events() {
 			t.Fatalf("%+v", got)
 		}
-		if _, err := segment.ParseIndex(index.Encode(nil)); err != nil {
+		if _, err := parts.Index(); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -525,11 +566,7 @@ func FuzzCheck(f *testing.F) {
 func FuzzParseIndex(f *testing.F) {
 	r := segment.Range{Lo: 1024, Hi: 1280}
 	file, _ := write(f, r)
-	_, index, err := segment.Check(bytes.NewReader(file), r)
-	if err != nil {
-		f.Fatal(err)
-	}
-	whole := index.Encode(nil)
+	whole := indexOf(f, file, r).Encode(nil)
 	f.Add(whole[:len(whole)-sha256.Size])
 	f.Fuzz(func(t *testing.T, body []byte) {
 		sum := sha256.Sum256(body)

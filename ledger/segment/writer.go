@@ -115,6 +115,7 @@ func (c *counted) Write(p []byte) (int, error) {
 type collector struct {
 	facts   Facts
 	index   builder
+	summary *summary // nil: it is not asked for
 	content hash.Hash
 	last    int64       // the position of the last line
 	job     event.JobID // of the last carried-in line
@@ -125,7 +126,7 @@ type collector struct {
 
 func newCollector(r Range) collector {
 	return collector{facts: Facts{Range: r}, content: sha256.New(),
-		index: builder{jobs: make(map[event.JobID]*place)}}
+		index: builder{jobs: make(map[event.JobID]*place), queues: make(map[string]string)}}
 }
 
 // line takes an event and its line, with the line feed.
@@ -143,10 +144,15 @@ func (c *collector) line(e *event.Event, text []byte) error {
 	case e.Kind().OfJob() == (e.Job == ""):
 		return fmt.Errorf("segment: the event %d is %s of the job %q", e.Pos, e.Kind(), e.Job)
 	}
+	queue := ""
 	if e.Kind().OfJob() {
-		if err := c.index.add(e); err != nil {
+		var err error
+		if queue, err = c.index.add(e); err != nil {
 			return err
 		}
+	}
+	if c.summary != nil {
+		c.summary.add(e, queue, e.Pos > c.facts.Lo)
 	}
 	if e.Pos > c.facts.Lo {
 		c.leaves = append(c.leaves, proof.LeafHash(text[:len(text)-1]))
@@ -189,4 +195,14 @@ func (c *collector) complete() error {
 	c.facts.Jobs = int64(len(c.index.jobs))
 	c.content.Sum(c.facts.Content[:0])
 	return nil
+}
+
+// parts returns the parts of the file that was read.
+func (c *collector) parts() *Parts {
+	x := c.index.index(&c.facts)
+	first, last := "", ""
+	if jobs := x.Jobs(); jobs > 0 {
+		first, last = x.id(0), x.id(jobs-1)
+	}
+	return &Parts{index: x.Encode(nil), summary: c.summary.encode(&c.facts, first, last)}
 }

@@ -94,7 +94,8 @@ var Checks = [...]Check{
 	{FindSchedule, "a row of `timetable`, which is what schedules are kept in, differs from the " +
 		"events", false},
 	{FindArchived, "an `archived` whose range does not follow on the one before it, or whose root is " +
-		"not that of the events; a row of `segments` that is not what these say", false},
+		"not that of the events; an `archive_described` of what was described already; a row of `segments` that " +
+		"is not what these say", false},
 	{FindGroup, "a row of `group_heads` differs from the queued jobs of its group, the last claim or " +
 		"the live ones", false},
 	{FindDependency, "a row of `deps` differs from the events, or an event says that a job need not " +

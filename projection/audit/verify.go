@@ -82,6 +82,8 @@ type verifier struct {
 	began      int64 // the last removed event when the check began
 	gap        bool  // before the event that is checked, others have left
 	archivedTo int64 // the last event that is in a segment, by the events so far
+	// the segments, by their ends, whose parts no event so far names
+	undescribed map[int64]bool
 
 	lost       []Finding // bodies that are missing without having been erased: up to maxFindings of them
 	lostCount  int64     // all of them
@@ -93,8 +95,8 @@ func newVerifier(tx *ledger.Tx, since int64) *verifier {
 	v := &verifier{Verified: Verified{Since: since, Until: since}, tx: tx, fold: f,
 		compared: differ.NewJobs(tx, f),
 		shared:   make(map[string]*sharedBoot),
-		keys:     make(keyHolders),
-		started:  make(map[event.Worker]starts), touched: make(map[int64]bool), incomplete: since > 0}
+		keys:     make(keyHolders), undescribed: make(map[int64]bool),
+		started: make(map[event.Worker]starts), touched: make(map[int64]bool), incomplete: since > 0}
 	return v
 }
 

@@ -14,16 +14,24 @@ import (
 // that the tree is computed that far; w is nil where it is not. An event that cannot be read is reported
 // later.
 func (v *verifier) beginArchive(ctx context.Context, w *evidence) error {
-	for e, err := range v.tx.Events(ctx, ledger.Filter{Kinds: []event.Kind{event.KindArchived}}) {
+	f := ledger.Filter{Kinds: []event.Kind{event.KindArchived, event.KindArchiveDescribed}}
+	for e, err := range v.tx.Events(ctx, f) {
 		if _, damaged := errors.AsType[*ledger.EventError](err); damaged {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		b := e.Body.(*event.Archived)
+		b, ok := e.Body.(*event.Archived)
+		if !ok {
+			if e.Pos <= v.Since {
+				delete(v.undescribed, e.Body.(*event.ArchiveDescribed).Hi)
+			}
+			continue
+		}
 		if e.Pos <= v.Since {
 			v.archivedTo = max(v.archivedTo, b.Hi)
+			v.undescribed[b.Hi] = len(b.Parts) == 0
 		} else if w != nil && b.Hi < e.Pos && b.Hi >= v.Since {
 			w.roots[b.Hi] = proof.Hash{}
 			w.from = max(w.from, b.Hi)
@@ -43,6 +51,7 @@ func (w *evidence) keepRoot() {
 // the tree is computed: see beginEvidence. Elsewhere it is compared with that of the stored blocks, if these
 // are there.
 func (v *verifier) archived(ctx context.Context, e *event.Event, b *event.Archived) error {
+	v.undescribed[b.Hi] = len(b.Parts) == 0
 	if b.Lo != v.archivedTo || b.Hi <= b.Lo || b.Hi >= e.Pos {
 		v.at(e, FindArchived, "it says that the events %d to %d were archived, after those up to %d", b.Lo+1, b.Hi,
 			v.archivedTo)
@@ -64,6 +73,15 @@ func (v *verifier) archived(ctx context.Context, e *event.Event, b *event.Archiv
 		v.at(e, FindArchived, "it names the root %s of the events up to %d, which is %s", b.Root, b.Hi, root)
 	}
 	return nil
+}
+
+// described checks that e describes a file that nothing has described yet.
+func (v *verifier) described(e *event.Event, b *event.ArchiveDescribed) {
+	if !v.undescribed[b.Hi] {
+		v.at(e, FindArchived, "it describes the file up to the event %d, and no event before names one that was "+
+			"not described", b.Hi)
+	}
+	delete(v.undescribed, b.Hi)
 }
 
 // storedRoot returns the root over the events up to hi that the stored blocks make; zero if they are not

@@ -84,6 +84,10 @@ func (v *verifier) left(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if r.Departed.Unnamed < 0 {
+		v.find(Finding{Code: FindRemoved, Field: "left", Detail: fmt.Sprintf("of %d jobs that did not leave, an "+
+			"`archive_described` says in which queues they were", -r.Departed.Unnamed)})
+	}
 	if !stored.Equal(r.Departed) {
 		v.find(Finding{Code: FindRemoved, Field: "departed", Detail: fmt.Sprintf("the table departed has %d jobs, "+
 			"and by what has left it should have %d, or they are in other queues and states", stored.Jobs(),

@@ -92,6 +92,8 @@ func (v *verifier) operators(ctx context.Context, e *event.Event) error {
 		v.imported(e, b)
 	case *event.Archived:
 		return v.archived(ctx, e, b)
+	case *event.ArchiveDescribed:
+		v.described(e, b)
 	case *event.Removed:
 		v.removed(e, b)
 	case *event.Restored:

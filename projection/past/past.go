@@ -13,7 +13,6 @@ package past
 
 import (
 	"context"
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -132,31 +131,6 @@ func withoutLastTicks(ctx context.Context, tx *ledger.Tx, ns []int64) ([]int64, 
 		j := jobs[n]
 		return j.Schedule != "" && !j.Tick.IsZero() && j.Tick.Equal(ticks[j.Schedule])
 	}), err
-}
-
-// Left returns how many of the jobs ns, which have ended, are in which queue and state.
-func Left(jobs map[int64]projection.Job, ns []int64) (left []event.Left) {
-	by := make(map[string]*event.Left)
-	for _, n := range ns {
-		j := jobs[n]
-		l := by[j.Queue]
-		if l == nil {
-			l = &event.Left{Queue: j.Queue}
-			by[j.Queue] = l
-		}
-		switch j.State {
-		case event.SucceededState:
-			l.Succeeded++
-		case event.FailedState:
-			l.Failed++
-		case event.CancelledState:
-			l.Cancelled++
-		}
-	}
-	for _, queue := range slices.Sorted(maps.Keys(by)) {
-		left = append(left, *by[queue])
-	}
-	return left
 }
 
 var deleteRows = `DELETE FROM jobs WHERE n IN (` + table.Placeholders(table.Chunk) + `)`

@@ -73,6 +73,13 @@ func Record(ctx context.Context, tx *ledger.Tx, f Fact) (projection.Job, error) 
 			return after, err
 		}
 	}
+	if b, ok := f.Body.(*event.ArchiveDescribed); ok && len(b.Left) > 0 {
+		var named projection.Departed
+		named.Name(b.Left)
+		if err := projection.Depart(ctx, tx, named); err != nil {
+			return after, err
+		}
+	}
 	if f.Salt != nil || f.Content != nil {
 		if err := tx.PutBody(e.Pos, f.Salt, f.Content); err != nil {
 			return after, err

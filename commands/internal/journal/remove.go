@@ -21,10 +21,11 @@ func Remove(ctx context.Context, tx *ledger.Tx, actor string, r past.Rules, ns [
 	if err != nil {
 		return nil, done, err
 	}
+	var departed projection.Departed
 	for _, n := range ns {
 		ids = append(ids, jobs[n].ID)
+		departed.AddJobs(jobs[n].Queue, jobs[n].State, 1)
 	}
-	left := past.Left(jobs, ns)
 	keys, err := past.KeepKeys(ctx, tx, jobs, ns)
 	if err != nil {
 		return nil, done, err
@@ -49,8 +50,9 @@ func Remove(ctx context.Context, tx *ledger.Tx, actor string, r past.Rules, ns [
 		return nil, done, err
 	}
 	done = event.Removed{Hi: max(r.Hi, horizon), Jobs: int64(len(ns)), Events: gone.Events, Bodies: gone.Bodies,
-		BodyBytes: gone.BodyBytes, Kept: gone.Kept, Keys: keys, More: more, Reason: reason, Left: left}
-	if err := projection.Depart(ctx, tx, left); err != nil {
+		BodyBytes: gone.BodyBytes, Kept: gone.Kept, Keys: keys, More: more, Reason: reason,
+		Left: departed.Left()}
+	if err := projection.Depart(ctx, tx, departed); err != nil {
 		return nil, done, err
 	}
 	if _, after, err := tx.EventAt(ctx, 1); err != nil {

@@ -265,7 +265,7 @@ func (t *tracer) mark(e event.Event) {
 	case *event.Erased:
 		mark.Args["reason"] = b.Reason
 	case *event.Rebuilt, *event.Restored, *event.Imported, *event.Sealing, *event.Archived,
-		*event.Removed, *event.ArchivePolicy:
+		*event.Removed, *event.ArchivePolicy, *event.ArchiveDescribed:
 	default:
 		return
 	}

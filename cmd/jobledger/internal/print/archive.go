@@ -23,20 +23,21 @@ func Archive(files []archive.File, zone *time.Location) *words.Table {
 
 // ArchiveJSON is a segment and its file, for programs.
 type ArchiveJSON struct {
-	Lo        int64         `json:"lo"`
-	Hi        int64         `json:"hi"`
-	Pos       int64         `json:"pos"` // of the archived event
-	At        string        `json:"at"`
-	FirstAt   string        `json:"first_at"`
-	LastAt    string        `json:"last_at"`
-	Jobs      int64         `json:"jobs"`
-	CarriedIn int64         `json:"carried_in"`
-	Bytes     int64         `json:"bytes"`
-	SHA256    string        `json:"sha256"`
-	Root      string        `json:"root"`
-	Path      string        `json:"path"`
-	State     archive.State `json:"state"`
-	Detail    *string       `json:"detail"`
+	Lo        int64             `json:"lo"`
+	Hi        int64             `json:"hi"`
+	Pos       int64             `json:"pos"` // of the archived event
+	At        string            `json:"at"`
+	FirstAt   string            `json:"first_at"`
+	LastAt    string            `json:"last_at"`
+	Jobs      int64             `json:"jobs"`
+	CarriedIn int64             `json:"carried_in"`
+	Bytes     int64             `json:"bytes"`
+	SHA256    string            `json:"sha256"`
+	Root      string            `json:"root"`
+	Parts     map[string]string `json:"parts"` // digests; null: not described yet
+	Path      string            `json:"path"`
+	State     archive.State     `json:"state"`
+	Detail    *string           `json:"detail"`
 }
 
 // NewArchiveJSON is f for programs.
@@ -44,5 +45,5 @@ func NewArchiveJSON(f archive.File) ArchiveJSON {
 	return ArchiveJSON{Lo: f.Lo, Hi: f.Hi, Pos: f.Pos, At: words.JSONTime(f.At),
 		FirstAt: words.JSONTime(f.FirstAt),
 		LastAt:  words.JSONTime(f.LastAt), Jobs: f.Jobs, CarriedIn: f.CarriedIn, Bytes: f.Bytes, SHA256: f.SHA256,
-		Root: f.Root, Path: f.Path, State: f.State, Detail: words.TextOrNull(f.Detail)}
+		Root: f.Root, Parts: f.Parts, Path: f.Path, State: f.State, Detail: words.TextOrNull(f.Detail)}
 }

@@ -172,6 +172,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		IdleTimeout:       s.Times.Idle,
 		MaxHeaderBytes:    door.MaxHeader,
 		ConnContext:       door.WithPeer,
+		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 		ErrorLog:          nil,
 	}
 	following, unfollow := context.WithCancel(ctx)

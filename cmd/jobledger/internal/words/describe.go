@@ -74,6 +74,8 @@ func Describe(e event.Event, zone *time.Location) string {
 		d.sealing(b)
 	case *event.Archived:
 		d.archived(b)
+	case *event.ArchiveDescribed:
+		d.archiveDescribed(b)
 	case *event.Removed:
 		d.removed(b)
 	case *event.ArchivePolicy:
@@ -269,6 +271,15 @@ func (d *description) archived(b *event.Archived) {
 	d.add("the events %d to %d by %s", b.Lo+1, b.Hi, d.event.Actor)
 	d.add("%s in %s", Count(b.Jobs, "job"), ByteSize(b.Bytes))
 	d.addIf(b.Reason != "", "%s", b.Reason)
+}
+
+func (d *description) archiveDescribed(b *event.ArchiveDescribed) {
+	d.add("the file up to the event %d was read again by %s", b.Hi, d.event.Actor)
+	var jobs int64
+	for _, l := range b.Left {
+		jobs += l.Jobs()
+	}
+	d.addIf(jobs > 0, "how %s ended that had left", Count(jobs, "job"))
 }
 
 func (d *description) removed(b *event.Removed) {

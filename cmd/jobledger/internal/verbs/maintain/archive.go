@@ -1,6 +1,7 @@
 package maintain
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -35,13 +36,15 @@ func (p *Verbs) Archive() cli.Verb {
 			"well.\n\n" +
 			"'jobledger archive list' shows which files there are to be, and whether they are there. 'jobledger " +
 			"archive check' reads all of them: 3 if one is missing, 8 if one is not what it was. 'jobledger archive " +
-			"history JOB' shows what they know of one job, without looking for it in the ledger.\n\n" +
+			"describe' reads those that an older program wrote, and records the digests of what follows from them, " +
+			"their index and their summary, so that questions need not read them; 'check' does so too. 'jobledger " +
+			"archive history JOB' shows what they know of one job, without looking for it in the ledger.\n\n" +
 			"--policy 'older-than 90d, keep-failed 365d' has the same done from then on, in small steps, by every " +
 			"'work' and 'sweep' that knows the folder. It is recorded as an event; --policy off ends it, and " +
 			"'jobledger archive policy' shows it. Output of the jobs' commands stays where it is, unless --logs " +
 			"remove, or 'logs remove' in the policy, says otherwise.\n\n" +
 			"The folder is the ledger's file with .archive behind it. A ledger in PostgreSQL needs --archive.",
-		Args: "[close|list|check|policy|history JOB]", MaxArgs: 2,
+		Args: "[close|list|check|describe|policy|history JOB]", MaxArgs: 2,
 		Flags: []cli.Flag{
 			cli.DurationFlag("older-than", "what is at least `D` old, such as 90d", "", 0,
 				100*365*24*time.Hour, true),
@@ -65,7 +68,7 @@ func (p *Verbs) Archive() cli.Verb {
 		},
 		Exits: []int{cli.ExitNothing, cli.ExitConflict, cli.ExitNoJob, cli.ExitDiscrepancy,
 			cli.ExitBusy},
-		Complete: map[string][]string{"": {"close", "list", "check", "policy", "history"}},
+		Complete: map[string][]string{"": {"close", "list", "check", "describe", "policy", "history"}},
 		Run:      p.archive,
 	}
 }
@@ -74,8 +77,9 @@ func (p *Verbs) archive(c *cli.Context) error {
 	what := c.Args().First()
 	moves := what == "" || what == "close"
 	switch {
-	case !moves && what != "list" && what != "check" && what != "history" && what != "policy":
-		return cli.Usagef("archive %q: it is close, list, check, policy or history", what)
+	case !moves && what != "list" && what != "check" && what != "describe" && what != "history" &&
+		what != "policy":
+		return cli.Usagef("archive %q: it is close, list, check, describe, policy or history", what)
 	case c.IsSet("policy") && (what != "" || c.IsSet("older-than") || c.IsSet("keep-failed") ||
 		c.IsSet("logs") || c.IsSet("bodies") || c.Bool("dry-run")):
 		return cli.Usagef("--policy stands alone, or with --reason")
@@ -121,16 +125,23 @@ func (p *Verbs) archive(c *cli.Context) error {
 		return p.archiveFiles(files, false)
 	case "history":
 		return p.archivedHistory(c, service.Store, dir)
-	case "check":
+	case "check", "describe":
 		var files []archive.File
-		err = archive.Check(c.Context, service.Store, dir, func(f archive.File) error {
+		err = archive.Describe(c.Context, service, p.Actor, dir, what == "check", func(f archive.File) error {
 			files = append(files, f)
 			return nil
 		})
-		if err != nil {
+		if err != nil && !errors.Is(err, archive.ErrNotDescribed) {
 			return err
 		}
-		return p.archiveFiles(files, true)
+		if what == "describe" && err == nil && len(files) == 0 {
+			return cli.Exitf(cli.ExitNothing, "no file needs it: the ledger says what follows from each")
+		}
+		if err != nil && what == "check" { // it is asked about the files
+			p.Message("%v", err)
+			err = nil
+		}
+		return cmp.Or(p.archiveFiles(files, true), archiveError(err))
 	}
 	m := archive.Removal{Service: service, Dir: dir, Actor: p.Actor, Reason: c.String("reason"),
 		OlderThan: older, KeepFailed: keepFailed, KeepBodies: c.String("bodies") == "keep"}
