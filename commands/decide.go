@@ -123,28 +123,6 @@ func (c Release) decide(j projection.Job, at time.Time) (journal.Fact, error) {
 	return journal.Fact{Job: j, Body: body}, nil
 }
 
-func (c reclaim) decide(j projection.Job, at time.Time) (journal.Fact, error) {
-	sameClaim := j.State.Held() && j.Token == c.Token && j.LeaseUntil.Equal(c.LeaseUntil)
-	if !sameClaim || j.LeaseUntil.After(at) {
-		return journal.Fact{}, errEvidenceStale
-	}
-	body := &event.Reclaimed{Reason: event.LeaseExpired, LastHeartbeat: j.HeartbeatAt,
-		LeaseUntil: j.LeaseUntil, StillRunning: j.CannotEnd}
-	if !j.EndBy.IsZero() && !j.HeartbeatAt.Before(j.EndBy) {
-		// The owner was alive when the time was over, and did not end the job. An owner that was silent by then
-		// has died or lost its way to the ledger, however short the job's time was.
-		body.Reason = event.MaxRuntime
-	}
-	switch {
-	case j.Failures+1 >= j.MaxAttempts:
-	case body.Reason == event.LeaseExpired && j.Failures == 0:
-		body.RetryAt = at // one lost worker says nothing about the job; a job that kills workers has to wait
-	default:
-		body.RetryAt = at.Add(backoff(j, j.Failures+1))
-	}
-	return journal.Fact{Job: j, Body: body}, nil
-}
-
 func (c Cancel) decide(j projection.Job, _ time.Time) (journal.Fact, error) {
 	switch {
 	case j.State == event.CancelledState:

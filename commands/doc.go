@@ -59,7 +59,7 @@
 //	enqueue_after.go       jobs that wait for others
 //	batch.go               many commands and a claim in one transaction
 //	turn.go                the same in one round trip; internal/burst has how
-//	sweep.go               expired leases; internal/sweep has how they are watched, and what else is done
+//	sweep.go, reclaim.go   expired leases; internal/sweep has how they are watched, and what else is done
 //	queue.go, presence.go  pausing queues; worker processes
 //	limit.go, defaults.go  what bounds the claims from a queue, and what its jobs get
 //	schedule.go            for package schedule: the job of a tick, and commands within a transaction

@@ -2,12 +2,10 @@ package commands
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
 	"jobledger/commands/internal/sweep"
-	"jobledger/ledger"
 	"jobledger/projection"
 )
 
@@ -41,15 +39,6 @@ type SweepReport struct {
 	Reclaimed []projection.Job
 }
 
-// reclaim is the action of taking a job from an owner whose lease has expired. Token and LeaseUntil are what
-// the sweeper saw.
-type reclaim struct {
-	Token      string
-	LeaseUntil time.Time
-}
-
-func (reclaim) name() string { return "reclaim" }
-
 // Sweep reads the expired leases and reclaims those whose grace period is over, batch by batch, until none is
 // left. Then it resolves what the ends of jobs mean for those that wait for them, adds the keyframes that are
 // due and, once a minute where sealing is on, the blocks of the hash tree, and empties a -wal file that a
@@ -70,17 +59,6 @@ func (w *Sweeper) sweep(ctx context.Context, also func(context.Context) error) (
 		Pause: w.Pause, Grace: w.Grace, SealStep: w.SealStep, Also: also,
 		Reclaim: w.reclaim, StoreFailed: StoreFailed})
 	return SweepReport(report), err
-}
-
-// reclaim takes the job of l back in tx; done is false where its claim is not as l has it any more.
-func (w *Sweeper) reclaim(ctx context.Context, tx *ledger.Tx, l projection.Lease) (after projection.Job,
-	done bool, err error) {
-	c := reclaim{Token: l.Token, LeaseUntil: l.Until}
-	after, err = apply(ctx, tx, w.Actor, projection.Job{ID: l.ID}, c)
-	if errors.Is(err, errEvidenceStale) {
-		return after, false, nil
-	}
-	return after, err == nil, err
 }
 
 // Run sweeps at once and then after every interval, or sooner if a grace period ends, until ctx is done. It

@@ -10,6 +10,7 @@
 //
 //	job.go, evolve.go             a [Job] and what each event makes of it
 //	queue.go, lane.go             a [Queue]; the lane of a queued job, which is its place in claiming order
+//	worker_fits.go                which worker may take a job: [Fits]
 //	rows.go, put.go, get.go, find.go
 //	                              a job as a row: [PutRow], [Get]
 //	row_check.go                  what writing a job changes in its row: [Changes]

@@ -128,12 +128,8 @@ func prepareFile(path string, o options, create bool) error {
 	if err != nil {
 		at = filepath.Dir(path)
 	}
-	if name := place.NetworkFileSystem(at); name != "" && !o.network {
-		return fmt.Errorf("ledger: %s is on a network file system (%s), where SQLite's locks cannot be trusted; "+
-			"keep the ledger on a local disk, or say sqlite:%s?network=allow", path, name, path)
-	}
-	if err == nil {
-		return nil
+	if refused := refuseNetwork(path, at, o); refused != nil || err == nil {
+		return refused
 	}
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {

@@ -6,8 +6,8 @@
 //
 // Files in reading order: api.go (the routes), resources.go (what pages and programs ask for by the same
 // parameters), jobs.go, events.go, params.go (the parameters of an address), bodies.go (payloads and
-// results), stream.go (server-sent events), lanes.go, moments.go, pictures.go (numbers for pictures),
-// incident.go (a zip file), openapi.go.
+// results), stream.go (server-sent events), span.go (windows), lanes.go, reports.go, moments.go, pictures.go
+// (numbers for pictures), incident.go (a zip file), openapi.go.
 //
 // openapi.json is the description of the API as OpenAPI 3.1. It is not written by hand: the test
 // TestDocumentIsThatOfTheRoutes of package web makes it, with -update, from the routes of all packages, each
