@@ -89,20 +89,15 @@ func All(ctx context.Context, tx *ledger.Tx) ([]Head, error) {
 
 func heads(ctx context.Context, tx *ledger.Tx, query string, args ...any) (found []Head, err error) {
 	rows, err := tx.QueryState(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var h Head
-		var eligible sql.NullInt64
-		if err := rows.Scan(&h.Queue, &h.Group, &h.Base, &h.RunAt, &h.At, &h.Pos, &eligible); err != nil {
-			return nil, err
-		}
+	var h Head
+	var eligible sql.NullInt64
+	into := []any{&h.Queue, &h.Group, &h.Base, &h.RunAt, &h.At, &h.Pos, &eligible}
+	err = table.Each(rows, err, into, func() error {
 		h.Eligible, h.Blocked = eligible.Int64, !eligible.Valid
 		found = append(found, h)
-	}
-	return found, rows.Err()
+		return nil
+	})
+	return found, err
 }
 
 const firstInLane = `SELECT run_at FROM jobs WHERE lane = ? ORDER BY run_at, id LIMIT 1`
@@ -110,16 +105,7 @@ const firstInLane = `SELECT run_at FROM jobs WHERE lane = ? ORDER BY run_at, id 
 // firstRunAt returns the run_at of the first queued job of a group in a lane; ok is false if there is none.
 func firstRunAt(ctx context.Context, tx *ledger.Tx, lane string) (runAt int64, ok bool, err error) {
 	rows, err := tx.QueryState(ctx, firstInLane, lane)
-	if err != nil {
-		return 0, false, err
-	}
-	defer rows.Close()
-	if ok = rows.Next(); ok {
-		err = rows.Scan(&runAt)
-	}
-	if err == nil {
-		err = rows.Err()
-	}
+	ok, err = table.First(rows, err, &runAt)
 	return runAt, ok, err
 }
 
@@ -130,29 +116,16 @@ const queuedGroups = `SELECT lane, min(run_at) FROM jobs WHERE lane > '' AND lan
 // their lanes. It reads every queued job.
 func FromJobs(ctx context.Context, tx *ledger.Tx) (map[string]Head, error) {
 	rows, err := tx.QueryState(ctx, queuedGroups, "%\t%")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	found := make(map[string]Head)
-	for rows.Next() {
-		var lane string
-		var h Head
-		if err := rows.Scan(&lane, &h.RunAt); err != nil {
-			return nil, err
-		}
+	var lane string
+	var h Head
+	err = table.Each(rows, err, []any{&lane, &h.RunAt}, func() error {
 		h.Base, h.Group, _ = Split(lane)
 		h.Queue = QueueOf(h.Base)
 		found[lane] = h
-	}
-	return found, rows.Err()
-}
-
-// Any reports whether there are rows.
-func Any(ctx context.Context, tx *ledger.Tx) (bool, error) {
-	var n int64
-	err := table.ScanOne(ctx, tx, `SELECT count(*) FROM (SELECT 1 FROM group_heads LIMIT 1) h`, []any{&n})
-	return n > 0, err
+		return nil
+	})
+	return found, err
 }
 
 const (

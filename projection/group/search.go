@@ -30,18 +30,7 @@ WHERE h.lane = live.lane AND h.eligible_at IS NOT NULL) FROM live WHERE live.lan
 func Lanes(ctx context.Context, tx *ledger.Tx, queue string) (found []Lane, err error) {
 	from, before := Bounds(queue)
 	rows, err := tx.QueryState(ctx, lanesWithGroups, from, before, queue)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var l Lane
-		if err := rows.Scan(&l.Base, &l.Eligible); err != nil {
-			return nil, err
-		}
-		found = append(found, l)
-	}
-	return found, rows.Err()
+	return table.All(rows, err, func(l *Lane) []any { return []any{&l.Base, &l.Eligible} })
 }
 
 // FirstRunAt returns the earliest run_at of the groups of a lane that are eligible by then. It reads all of
@@ -67,18 +56,7 @@ ORDER BY eligible_at, served, grp LIMIT 0 + ?`
 func Eligible(ctx context.Context, tx *ledger.Tx, base string, now int64, limit int) (found []Candidate,
 	err error) {
 	rows, err := tx.QueryState(ctx, eligible, base, now, limit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var c Candidate
-		if err := rows.Scan(&c.Group, &c.Eligible); err != nil {
-			return nil, err
-		}
-		found = append(found, c)
-	}
-	return found, rows.Err()
+	return table.All(rows, err, func(c *Candidate) []any { return []any{&c.Group, &c.Eligible} })
 }
 
 const groupsAhead = `SELECT count(*) FROM group_heads o, group_heads h
@@ -88,16 +66,7 @@ WHERE h.queue = (SELECT n FROM names WHERE name = ?1) AND h.grp = ?2 AND h.lane 
 // Ahead counts the groups of a lane that come before this one.
 func Ahead(ctx context.Context, tx *ledger.Tx, base, name string) (n int64, err error) {
 	rows, err := tx.QueryState(ctx, groupsAhead, QueueOf(base), name, base)
-	if err != nil {
-		return 0, err
-	}
-	defer rows.Close()
-	if rows.Next() {
-		err = rows.Scan(&n)
-	}
-	if err == nil {
-		err = rows.Err()
-	}
+	_, err = table.First(rows, err, &n)
 	return n, err
 }
 
@@ -156,17 +125,10 @@ func OfQueue(ctx context.Context, tx *ledger.Tx, queue string, live map[string]i
 // eachNumber calls fn for each row of a query for a text and a number.
 func eachNumber(ctx context.Context, tx *ledger.Tx, fn func(string, int64), query string, args ...any) error {
 	rows, err := tx.QueryState(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var text string
-		var n int64
-		if err := rows.Scan(&text, &n); err != nil {
-			return err
-		}
+	var text string
+	var n int64
+	return table.Each(rows, err, []any{&text, &n}, func() error {
 		fn(text, n)
-	}
-	return rows.Err()
+		return nil
+	})
 }

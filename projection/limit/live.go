@@ -25,20 +25,14 @@ func (l Live) Total() (n int64) {
 // CountLive returns the live claims of a queue.
 func CountLive(ctx context.Context, tx *ledger.Tx, queue string) (Live, error) {
 	rows, err := tx.QueryState(ctx, liveGroups, queue)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	live := make(Live)
-	for rows.Next() {
-		var group string
-		var n int64
-		if err := rows.Scan(&group, &n); err != nil {
-			return nil, err
-		}
+	var group string
+	var n int64
+	err = table.Each(rows, err, []any{&group, &n}, func() error {
 		live[group] = n
-	}
-	return live, rows.Err()
+		return nil
+	})
+	return live, err
 }
 
 // Gate is the limits of a queue as the writer of a ledger keeps them between claims, with the live claims

@@ -134,20 +134,13 @@ func All(ctx context.Context, tx *ledger.Tx) ([]Limit, error) {
 // query reads rows of which those of a queue follow on each other.
 func query(ctx context.Context, tx *ledger.Tx, text string, args ...any) (found []Limit, err error) {
 	rows, err := tx.QueryState(ctx, text, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var l Limit
-		var name string
-		var running, perGroup sql.NullInt64
-		var since, per, groupPer, ageing int64
-		if err := rows.Scan(&l.Queue, &name, &running, &perGroup, &since, &l.Actor, &l.Reason,
-			&l.Rate.N, &per, &l.Rate.Burst, &l.UsedUntil, &l.PerGroupRate.N, &groupPer,
-			&l.PerGroupRate.Burst, &ageing); err != nil {
-			return nil, err
-		}
+	var l Limit
+	var name string
+	var running, perGroup sql.NullInt64
+	var since, per, groupPer, ageing int64
+	into := []any{&l.Queue, &name, &running, &perGroup, &since, &l.Actor, &l.Reason, &l.Rate.N, &per,
+		&l.Rate.Burst, &l.UsedUntil, &l.PerGroupRate.N, &groupPer, &l.PerGroupRate.Burst, &ageing}
+	err = table.Each(rows, err, into, func() error {
 		l.Running, l.PerGroup, l.Since = int(running.Int64), int(perGroup.Int64), event.FromMicros(since)
 		l.Rate.Per = time.Duration(per) * time.Microsecond
 		l.Ageing = time.Duration(ageing) * time.Microsecond
@@ -157,16 +150,18 @@ func query(ctx context.Context, tx *ledger.Tx, text string, args ...any) (found 
 		}
 		of := &found[len(found)-1]
 		if name == "" {
-			l.Exceptions = of.Exceptions
+			exceptions := of.Exceptions
 			*of = l
-			continue
+			of.Exceptions = exceptions
+			return nil
 		}
 		if of.Exceptions == nil {
 			of.Exceptions = make(map[string]Exception)
 		}
 		of.Exceptions[name] = Exception{GroupSpec{l.Running, l.Rate}, name, l.Since, l.Actor, l.Reason}
-	}
-	return found, rows.Err()
+		return nil
+	})
+	return found, err
 }
 
 // AsOf returns the limits that were set by the event at pos. It folds their events, which are few.

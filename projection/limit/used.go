@@ -54,18 +54,7 @@ func AllUsed(ctx context.Context, tx *ledger.Tx) ([]Used, error) {
 
 func queryUsed(ctx context.Context, tx *ledger.Tx, text string, args ...any) (found []Used, err error) {
 	rows, err := tx.QueryState(ctx, text, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var u Used
-		if err := rows.Scan(&u.Queue, &u.Group, &u.Until); err != nil {
-			return nil, err
-		}
-		found = append(found, u)
-	}
-	return found, rows.Err()
+	return table.All(rows, err, func(u *Used) []any { return []any{&u.Queue, &u.Group, &u.Until} })
 }
 
 // KeepUsed removes the rows of the groups of a queue that have another rate after a change from before to
