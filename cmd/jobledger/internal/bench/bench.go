@@ -40,7 +40,6 @@ type Options struct {
 	Payload int    // bytes per job, at least HeaderBytes; default 100
 	Sync    string // durability of a commit, "full" or "normal"; default "full"
 	Dir     string // the folder for the temporary one; default os.TempDir
-	Program string // the executable for further processes, which calls Process; default os.Executable
 }
 
 // Result is what a run measured. What does not apply to its phase is nil. The JSON names never change.

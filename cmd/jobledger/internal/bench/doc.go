@@ -4,8 +4,8 @@
 //
 //	result, err := bench.Run(ctx, bench.Options{Phase: "drain", Workers: 64, Dir: "/var/lib"})
 //
-// A run can have several processes. They are the program itself (or [Options].Program), started with [Word]
-// as its only argument; that program must call [Process] then.
+// A run can have several processes. They are the program itself, started with [Word] as its only argument; it
+// must call [Process] then.
 //
 // It is not a comparison with other queues: that is the module testdata/bench.
 //

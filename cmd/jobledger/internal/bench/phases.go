@@ -154,7 +154,7 @@ func (b *run) everywhere(
 		process := t.here(ctx, b.service)
 		if b.Procs > 1 {
 			var startErr error
-			if process, startErr = t.elsewhere(ctx, b.Program); startErr != nil {
+			if process, startErr = t.elsewhere(ctx); startErr != nil {
 				err = startErr
 				break
 			}

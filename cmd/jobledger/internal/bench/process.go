@@ -48,13 +48,12 @@ func (t task) here(ctx context.Context, service *commands.Service) *process {
 	}
 }
 
-// elsewhere does the task in a new process of program, which is ready when elsewhere returns. After an error
-// there is no process.
-func (t task) elsewhere(ctx context.Context, program string) (_ *process, err error) {
-	if program == "" {
-		if program, err = os.Executable(); err != nil {
-			return nil, err
-		}
+// elsewhere does the task in a new process of this program, which is ready when elsewhere returns. After an
+// error there is no process.
+func (t task) elsewhere(ctx context.Context) (_ *process, err error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, program, Word) // #nosec G204 -- this program, or the caller's
 	cmd.Stderr = os.Stderr

@@ -34,7 +34,6 @@ type Options struct {
 	Force   bool      // overwrite the ledger of an earlier demo, if it is a file
 	Actor   string    // for the events enqueued
 	Out     io.Writer // for a line about each step; an error of it does not end the demo
-	Program string    // the executable of jobledger; default os.Executable
 }
 
 // Result describes a demo that has succeeded.

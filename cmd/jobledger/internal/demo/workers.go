@@ -67,14 +67,11 @@ func (d *demo) sumCommand() []string {
 	if _, err := exec.LookPath("sha256sum"); err == nil {
 		return []string{"sh", "-c", `IFS= read -r file; exec sha256sum <"$file"`}
 	}
-	return []string{d.program(), SumWord}
+	return []string{program(), SumWord}
 }
 
 // program is the executable of jobledger.
-func (d *demo) program() string {
-	if d.Program != "" {
-		return d.Program
-	}
+func program() string {
 	if self, err := os.Executable(); err == nil {
 		return self
 	}
@@ -112,7 +109,7 @@ func (d *demo) startWorker(ctx context.Context, name string, command ...string) 
 		args = append(args[:len(args)-1], "-j", "2", "--")
 	}
 	// #nosec G204 -- this program itself
-	cmd := exec.CommandContext(ctx, d.program(), append(args, command...)...)
+	cmd := exec.CommandContext(ctx, program(), append(args, command...)...)
 	w := &process{cmd: cmd, stderr: new(bytes.Buffer), exited: make(chan struct{})}
 	w.cmd.Stderr = w.stderr
 	// The DSN may hold a password, and all users can read the arguments of a process.
