@@ -2,7 +2,6 @@ package query
 
 import (
 	"context"
-	"reflect"
 	"slices"
 	"time"
 
@@ -106,10 +105,10 @@ func (q Acts) Read(ctx context.Context, tx *ledger.Tx) (acts ActList, err error)
 // addAct adds e to the act that it belongs to, or returns a new one. The events come from the last to the
 // first, so that of a job that is retried and spread, rescheduled comes first.
 func addAct(recent map[actKey]*Act, e event.Event, queue string) (added *Act) {
-	if said(e.Body, "Because") != "" { // another job did it
+	if follow.Said(e.Body, "Because") != "" { // another job did it
 		return nil
 	}
-	key := actKey{e.Kind(), e.Actor, said(e.Body, "Reason"), queue}
+	key := actKey{e.Kind(), e.Actor, follow.Said(e.Body, "Reason"), queue}
 	act := recent[key]
 	if act == nil || e.N == 0 || act.Begin.Sub(e.At) >= time.Minute {
 		act = &Act{Event: e, Reason: key.reason, Queue: queue, jobs: make(map[int64]int64)}
@@ -142,23 +141,8 @@ func (a *Act) About() string {
 	if a.N != 0 {
 		return ""
 	}
-	if queue := said(a.Body, "Queue"); queue != "" {
+	if queue := follow.Said(a.Body, "Queue"); queue != "" {
 		return queue
 	}
-	return said(a.Body, "Name")
-}
-
-// said returns the text that a body has in a field; "" if it has no such field.
-func said(body event.Body, field string) string {
-	v := reflect.ValueOf(body)
-	if v.Kind() == reflect.Pointer {
-		v = v.Elem()
-	}
-	if v.Kind() != reflect.Struct {
-		return ""
-	}
-	if text := v.FieldByName(field); text.Kind() == reflect.String {
-		return text.String()
-	}
-	return ""
+	return follow.Said(a.Body, "Name")
 }

@@ -10,6 +10,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/attempts"
+	"jobledger/projection/follow"
 )
 
 // Attempts asks for claims: who worked on which job, from when to when. Those of a window are the ones that
@@ -37,7 +38,7 @@ func (q Attempts) Read(ctx context.Context, tx *ledger.Tx) ([]Attempt, error) {
 	if q.Detail != nil {
 		f.Keep = func(ctx context.Context, a Attempt) (bool, error) {
 			e, _, err := tx.EventAt(ctx, a.EndPos)
-			return err == nil && Fingerprint(said(e.Body, "ErrorDetail")) == *q.Detail, err
+			return err == nil && Fingerprint(follow.Said(e.Body, "ErrorDetail")) == *q.Detail, err
 		}
 	}
 	found, err := attempts.List(ctx, tx, f)

@@ -10,6 +10,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/follow"
 	"jobledger/projection/status"
 )
 
@@ -57,7 +58,7 @@ func (q QueueMarks) Read(ctx context.Context, tx *ledger.Tx) (marks []QueueMark,
 		case *event.QueueResumed:
 			mark.Kind = "resumed"
 		}
-		if e.Pos > q.From.Pos && (e.Kind() == event.KindWorkerStarted || said(e.Body, "Queue") == q.Queue) {
+		if e.Pos > q.From.Pos && (e.Kind() == event.KindWorkerStarted || follow.Said(e.Body, "Queue") == q.Queue) {
 			marks = append(marks, mark)
 		}
 	}

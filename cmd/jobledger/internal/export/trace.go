@@ -238,32 +238,18 @@ func (t *tracer) mark(e event.Event) {
 			t.name(at, at.claim.Worker)
 			mark.PID = at.lane.pid
 		}
-	case *event.QueuePaused:
-		mark.Args["queue"], mark.Args["reason"] = b.Queue, b.Reason
-	case *event.QueueResumed:
-		mark.Args["queue"], mark.Args["reason"] = b.Queue, b.Reason
+	case *event.QueuePaused, *event.QueueResumed:
+		mark.Args["queue"], mark.Args["reason"] = follow.Said(b, "Queue"), follow.Said(b, "Reason")
 	case *event.QueueLimited:
 		mark.Args["queue"], mark.Args["limit"], mark.Args["reason"] = b.Queue, words.LimitText(b), b.Reason
 	case *event.QueueDefaults:
 		mark.Args["queue"], mark.Args["defaults"], mark.Args["reason"] = b.Queue, words.DefaultsText(b), b.Reason
-	case *event.ScheduleSet:
-		mark.Args["schedule"], mark.Args["reason"] = b.Name, b.Reason
-	case *event.SchedulePaused:
-		mark.Args["schedule"], mark.Args["reason"] = b.Name, b.Reason
-	case *event.ScheduleResumed:
-		mark.Args["schedule"], mark.Args["reason"] = b.Name, b.Reason
-	case *event.ScheduleRemoved:
-		mark.Args["schedule"], mark.Args["reason"] = b.Name, b.Reason
+	case *event.ScheduleSet, *event.SchedulePaused, *event.ScheduleResumed, *event.ScheduleRemoved:
+		mark.Args["schedule"], mark.Args["reason"] = follow.Said(b, "Name"), follow.Said(b, "Reason")
 	case *event.ScheduleSkipped:
 		mark.Args["schedule"], mark.Args["why"], mark.Args["ticks"] = b.Name, b.Why, b.Count
-	case *event.Cancelled:
-		mark.Args["reason"] = b.Reason
-	case *event.Retried:
-		mark.Args["reason"] = b.Reason
-	case *event.Rescheduled:
-		mark.Args["reason"] = b.Reason
-	case *event.Erased:
-		mark.Args["reason"] = b.Reason
+	case *event.Cancelled, *event.Retried, *event.Rescheduled, *event.Erased:
+		mark.Args["reason"] = follow.Said(b, "Reason")
 	case *event.Rebuilt, *event.Restored, *event.Imported, *event.Sealing, *event.Archived,
 		*event.Removed, *event.ArchivePolicy, *event.ArchiveDescribed:
 	default:

@@ -12,6 +12,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/follow"
 )
 
 // A receiver that does not answer well is left alone for a while, and then gets one request.
@@ -202,7 +203,7 @@ func (d *deliverer) body(ctx context.Context, j projection.Job) (body []byte, wh
 			why = "the ledger has no such event: it was removed, or the job is not a delivery"
 			return nil
 		}
-		queue, trace := queueOf(x), ""
+		queue, trace := follow.Said(x.Body, "Queue"), ""
 		if x.N != 0 {
 			about, err := jobsOf(ctx, tx, []event.Event{x})
 			if err != nil {

@@ -161,20 +161,3 @@ func (e Endpoint) selects(x event.Event, queue string) bool {
 		return queue == pattern || star && strings.HasPrefix(queue, start)
 	})
 }
-
-// queueOf is the queue that an event without a job is about; "": none.
-func queueOf(x event.Event) string {
-	switch b := x.Body.(type) {
-	case *event.QueuePaused:
-		return b.Queue
-	case *event.QueueResumed:
-		return b.Queue
-	case *event.QueueLimited:
-		return b.Queue
-	case *event.QueueDefaults:
-		return b.Queue
-	case *event.ScheduleSet:
-		return b.Queue
-	}
-	return ""
-}

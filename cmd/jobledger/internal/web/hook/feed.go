@@ -12,6 +12,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/follow"
 	"jobledger/projection/status"
 )
 
@@ -167,7 +168,7 @@ func (f *feed) read(ctx context.Context, tx *ledger.Tx, tail int64) (jobs []comm
 		if err != nil {
 			break
 		}
-		queue := queueOf(x)
+		queue := follow.Said(x.Body, "Queue")
 		if x.N != 0 {
 			queue = about[x.N].Queue
 		}
