@@ -17,19 +17,27 @@ import (
 var ErrNotSealing = fmt.Errorf("%w: sealing is off", ErrConflict)
 
 // StartSealing records that the ledger's events are sealed from now on: sweepers add the hashes of whole
-// blocks. origin is the ledger's name in its checkpoints, "" is jobledger/ and a new id; key is the public
-// key that checkpoints are signed with, "" is none. Errors: InvalidError; ErrConflict if sealing is on
-// already.
+// blocks. It adds seal 1, of the events up to this one. origin is the ledger's name in its checkpoints, "" is
+// jobledger/ and a new id; key is the public key that checkpoints are signed with, "" is none. Errors:
+// InvalidError; ErrConflict if sealing is on already; ledger.ErrDamaged if what is stored is not the hash of
+// its events.
 func (s *Service) StartSealing(ctx context.Context, actor, origin, key, reason string) (projection.Sealing,
 	error) {
 	if origin == "" {
 		origin = "jobledger/" + s.newID()
 	}
+	body := &event.Sealing{Origin: origin, Key: key, Reason: reason, Sealed: true}
+	if err := checkSealing(body); err != nil {
+		return projection.Sealing{}, err
+	}
+	if _, err := tree.Extend(ctx, s.Store, 0, nil); err != nil { // before the transaction, which is short
+		return projection.Sealing{}, err
+	}
 	return s.seal(ctx, actor, reason, func(now projection.Sealing) (*event.Sealing, error) {
 		if now.On {
 			return nil, fmt.Errorf("%w: sealing is on already, as %s", ErrConflict, now.Origin)
 		}
-		return &event.Sealing{Origin: origin, Key: key, Reason: reason}, nil
+		return body, nil
 	})
 }
 
@@ -69,11 +77,16 @@ func (s *Service) seal(ctx context.Context, actor, reason string,
 		if err := checkSealing(body); err != nil {
 			return err
 		}
-		pos, at := tx.Next(), tx.At()
+		e := event.Event{Pos: tx.Next(), At: tx.At(), Actor: actor, Body: body}
 		if _, err := journal.Record(ctx, tx, journal.Fact{Actor: actor, Body: body}); err != nil {
 			return err
 		}
-		after, err = projection.EvolveSealing(now, event.Event{Pos: pos, At: at, Actor: actor, Body: body})
+		if body.Sealed {
+			err = tree.SealIn(ctx, tx, e.At)
+		}
+		if err == nil {
+			after, err = projection.EvolveSealing(now, e)
+		}
 		return err
 	})
 	if err != nil {

@@ -99,10 +99,10 @@ func TestSweepAddsBlocksWhereSealingIsOn(t *testing.T) {
 // processors.
 func TestSweepSealsInSteps(t *testing.T) {
 	q := newQueue(t)
-	q.mails(4 * proof.BlockSize)
 	if _, err := q.StartSealing(t.Context(), "cli:test", "", "", ""); err != nil {
 		t.Fatal(err)
 	}
+	q.mails(4 * proof.BlockSize)
 	w := &commands.Sweeper{Service: q.Service, Actor: "sweeper:test", SealStep: 2*proof.BlockSize + 1}
 	for _, want := range []int64{2, 4, 4} {
 		if _, err := w.Sweep(t.Context()); err != nil {
@@ -144,10 +144,10 @@ func TestSealNeedsSealing(t *testing.T) {
 	}
 	first, err := q.Seal(t.Context())
 	if want, size := rootOf(t, q.Store, 0); err != nil || first.Root != want || first.Size != size ||
-		first.N != 1 {
+		first.N != 2 {
 		t.Errorf("sealed %+v, %v, want %v of %d", first, err, want, size)
 	}
-	if again, err := q.Seal(t.Context()); err != nil || again.N != 1 || again.Root != first.Root {
+	if again, err := q.Seal(t.Context()); err != nil || again.N != 2 || again.Root != first.Root {
 		t.Errorf("sealed again: %+v, %v", again, err)
 	}
 }

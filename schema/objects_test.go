@@ -109,7 +109,7 @@ func TestGuardsAreRepaired(t *testing.T) {
 				`TRUNCATE seals`,
 				`INSERT INTO seals (n, size, at, root) VALUES (2, 1, 1, decode(repeat('00', 32), 'hex'))`,
 				`INSERT INTO seals (n, size, at, root) VALUES (1, 2, 1, decode(repeat('00', 32), 'hex')),
-					(2, 1, 1, decode(repeat('00', 32), 'hex'))`,
+					(3, 2, 1, decode(repeat('00', 32), 'hex'))`,
 			} {
 				_, err := conn.Exec(t.Context(), `SET session_replication_role = replica; `+statement)
 				if err == nil {

@@ -222,7 +222,7 @@ func TestAttackImports(t *testing.T) {
 		open()
 	}
 	t.Logf("%d refused, %d accepted, of %d", refused, accepted, len(all))
-	if refused < accepted || accepted == 0 {
+	if refused < accepted || accepted == 0 && n > 1000 { // one in 40 is accepted
 		t.Errorf("%d refused, %d accepted: this is not how it falls out", refused, accepted)
 	}
 }

@@ -403,16 +403,17 @@ var complaints = []complaint{
 			s.run("seal", "keygen", "jobs", "--out", "jobs.key")
 		}},
 	{name: "events that are not sealed", code: doctor.CodeUnsealed, severity: doctor.Advice,
-		seen: "2 events are not sealed, though they are more than an hour old: the first is event 1",
+		seen: "2 events are not sealed, though they are more than an hour old: the first is event 2",
 		make: func(t *testing.T, s site) {
 			s.withService(-2*time.Hour, func(ctx context.Context, service *commands.Service) {
-				_, err := service.Enqueue(ctx, "cli:test", commands.Enqueue{Queue: "mail"})
+				_, err := service.StartSealing(ctx, "cli:test", "", "", "")
 				s.ok(err)
-				_, err = service.StartSealing(ctx, "cli:test", "", "", "")
+				mail := commands.Enqueue{Queue: "mail"}
+				_, err = service.Enqueue(ctx, "cli:test", mail, mail)
 				s.ok(err)
 			})
 			s.run("enqueue", "-q", "mail", "x")
-		}, also: []string{doctor.CodeStranded}},
+		}, also: []string{doctor.CodeStranded, doctor.CodeCheckpoint}},
 	{name: "a checkpoint that is too old", code: doctor.CodeCheckpoint, severity: doctor.Advice,
 		seen: "3 events that are more than a day old could be rewritten unnoticed: the last checkpoint that was " +
 			"handed out, on ", make: func(t *testing.T, s site) {
@@ -420,7 +421,8 @@ var complaints = []complaint{
 				_, err := service.StartSealing(ctx, "cli:test", "", "", "")
 				s.ok(err)
 				s.ok(service.Store.Write(ctx, func(tx *ledger.Tx) error {
-					return tree.AppendSeal(ctx, tx, tree.Seal{Size: 1, Note: "kept"})
+					_, err := tree.AppendSeals(ctx, tx, tree.Seal{Size: 1, Note: "kept"})
+					return err
 				}))
 				for _, queue := range []string{"mail", "sms", "fax"} {
 					_, err = service.Pause(ctx, "cli:test", queue, "")

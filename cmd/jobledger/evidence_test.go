@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/json"
@@ -28,6 +29,8 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/ledger/proof"
+	"jobledger/ledger/tree"
+	"jobledger/projection"
 	"jobledger/projection/audit"
 )
 
@@ -84,10 +87,26 @@ func (s site) unguarded(statements ...string) {
 	}
 }
 
-// recompute makes all hashes again, as the attacker who has edited the events can.
+// recompute makes all hashes again, as the attacker who has edited the events can, and seal 1 too.
 func (s site) recompute() {
 	s.Helper()
 	s.unguarded(`DELETE FROM blocks`, `DELETE FROM seals`)
+	s.withService(0, func(ctx context.Context, service *commands.Service) {
+		s.ok(service.Store.Write(ctx, func(tx *ledger.Tx) error {
+			sealing, err := projection.SealingOf(ctx, tx)
+			for e, err := range tx.Events(ctx, ledger.Filter{Kinds: []event.Kind{event.KindSealing}}) {
+				s.ok(err)
+				sealing.Pos = min(sealing.Pos, e.Pos)
+			}
+			s.ok(err)
+			t, err := tree.New(ctx, tx, nil)
+			s.ok(err)
+			root, err := t.Root(ctx, sealing.Pos)
+			s.ok(err)
+			_, err = tree.AppendSeals(ctx, tx, tree.Seal{Size: sealing.Pos, Root: root})
+			return err
+		}))
+	})
 	s.run("seal")
 }
 
@@ -164,10 +183,24 @@ func TestAttackEvidence(t *testing.T) {
 			s.wantExit(1, `the hash tree has \d+ blocks`, "checkpoint")
 		},
 		"seal of events that were never there": func(s site) {
-			s.unguarded(`INSERT INTO seals SELECT n + 1, 1 << 40, at, root, NULL FROM seals ORDER BY n DESC LIMIT 1`)
+			s.unguarded(`INSERT INTO seals SELECT max(n) + 1, 1 << 40, at, root, NULL, NULL FROM seals`)
 			s.wantExit(8, `V26 .* is of 1099511627776 events`, "verify")
 			s.wantExit(1, `is of 1099511627776 events`, "seal")
 			s.wantExit(1, `is of 1099511627776 events`, "checkpoint", "--to", "forged")
+		},
+		"seals deleted": func(s site) {
+			s.unguarded(`DELETE FROM seals`)
+			s.wantExit(8, `V33 .*seal 1, of \d+ events, was recorded with event \d+, and is not there`, "verify")
+			s.run("seal")
+			s.wantExit(8, `V33 `, "verify", "--since", "270")
+			s.wantExit(8, `no record of handing out 1 of these checkpoints`, againstKept...)
+			s.wantExit(0, `1 checkpoint taken, 0 already there`, "seal", "import", "kept")
+			s.wantExit(8, `V33 `, againstKept...)
+		},
+		"seals deleted but the first": func(s site) {
+			s.unguarded(`DELETE FROM seals WHERE n > 1`)
+			s.wantExit(0, `^ok: `, "verify") // nothing shows it
+			s.wantExit(0, `no record of handing out 1 of these checkpoints`, againstKept...)
 		},
 		"edit with all hashes computed again": func(s site) {
 			s.unguarded(`UPDATE events SET data = json_set(data, '$.reason', 'nothing') WHERE kind = 13`)

@@ -304,6 +304,7 @@ type Sealing struct {
 	// the public key that checkpoints are signed with, NAME+HASH+KEY; "": none
 	Key    string `event:"key"`
 	Reason string `event:"reason"`
+	Sealed bool   `event:"sealed"` // seal 1, of all events up to this one, was recorded with it
 }
 
 // Why a command had to stop: how it came that its claim was over.

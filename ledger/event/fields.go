@@ -188,6 +188,8 @@ func (b *Sealing) fields(f *fields) {
 	f.text("origin", &b.Origin)
 	f.text("key", &b.Key)
 	f.text("reason", &b.Reason)
+	f.sparse = true
+	f.flag("sealed", &b.Sealed)
 }
 
 func (b *Stopped) fields(f *fields) {

@@ -54,7 +54,7 @@ func sampleBodies() []event.Body {
 			HeadSize: 5000, HeadRoot: "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="},
 		&event.Imported{From: "export.jsonl", Events: 1000, MissingBodies: 2, AsOf: at},
 		&event.Sealing{Origin: "jobledger/01JCK4SEAL", Key: "jobledger/01JCK4SEAL+33d7b496+AeHZWHVs",
-			Reason: "audit"},
+			Reason: "audit", Sealed: true},
 		&event.Archived{Lo: 256, Hi: 1024, Root: "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=", SHA256: digest,
 			Bytes: 40960, Jobs: 200, CarriedIn: 17, FirstAt: at, LastAt: at.Add(time.Hour), Reason: "yearly",
 			Parts: map[string]string{"idx": digest, "sum": digest}},

@@ -3,6 +3,7 @@ package tree
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"jobledger/ledger"
 	"jobledger/ledger/failpoint"
@@ -39,16 +40,14 @@ func SealAll(ctx context.Context, s *ledger.Store) (seal Seal, err error) {
 				return fmt.Errorf("%w: seal %d of %d events is not that of these events", ledger.ErrDamaged, last.N,
 					last.Size)
 			case last.Size != seal.Size:
-				if err := AppendSeal(ctx, tx, seal); err != nil {
+				added, err := AppendSeals(ctx, tx, Seal{Size: seal.Size, Root: seal.Root})
+				if err != nil {
 					return err
 				}
+				last = added[0]
 				failpoint.Hit("seal")
 			}
-			done = true
-			seal.N, seal.At = max(last.N, 1), tx.At()
-			if last.Size == seal.Size {
-				seal = last
-			}
+			done, seal = true, last
 			return nil
 		})
 		if err == nil && done {
@@ -56,4 +55,18 @@ func SealAll(ctx context.Context, s *ledger.Store) (seal Seal, err error) {
 		}
 	}
 	return seal, err
+}
+
+// SealIn adds a seal of all events in the transaction that recorded the last one. The blocks should be there:
+// what is in none is hashed.
+func SealIn(ctx context.Context, tx *ledger.Tx, at time.Time) error {
+	t, err := New(ctx, tx, nil)
+	if err != nil {
+		return err
+	}
+	root, err := t.Root(ctx, t.Size())
+	if err == nil {
+		_, err = AppendSeals(ctx, tx, Seal{Size: t.Size(), At: at, Root: root})
+	}
+	return err
 }

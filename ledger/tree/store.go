@@ -16,17 +16,18 @@ import (
 
 // Seal is a root of the hash tree that was said: by the command seal, or in a checkpoint that was handed out.
 type Seal struct {
-	N    int64 // from 1, without gaps
-	Size int64 // how many events are below the root; never less than that of the seal before
-	At   time.Time
-	Root proof.Hash
-	Note string // the text of the checkpoint that was handed out; "": none was
+	N     int64 // from 1, without gaps
+	Size  int64 // how many events are below the root
+	At    time.Time
+	Root  proof.Hash
+	Note  string // the text of the checkpoint that was handed out; "": none was
+	Place string // to which it was handed out; "": none, or an older program did not say
 }
 
 var (
 	insertBlock = engine.NewInsert("blocks", engine.Types{"hash": engine.Bytes}, "n", "hash")
-	insertSeal  = engine.NewInsert("seals", engine.Types{"root": engine.Bytes, "note": engine.Text},
-		"n", "size", "at", "root", "note")
+	insertSeal  = engine.NewInsert("seals", engine.Types{"root": engine.Bytes, "note": engine.Text,
+		"place": engine.Text}, "n", "size", "at", "root", "note", "place")
 )
 
 // maxBlocks is how many blocks the events of all positions make.
@@ -90,11 +91,16 @@ func AppendBlocks(ctx context.Context, tx *ledger.Tx, from int64, hashes []proof
 	return nil
 }
 
-const sealColumns = `SELECT n, size, at, root, coalesce(note, '') FROM seals`
+const sealColumns = `SELECT n, size, at, root, coalesce(note, ''), coalesce(place, '') FROM seals`
 
 // Seals yields the seals in order. An error ends the sequence.
 func Seals(ctx context.Context, tx *ledger.Tx) iter.Seq2[Seal, error] {
 	return seals(ctx, tx, sealColumns+` ORDER BY n`)
+}
+
+// HandedOut yields the checkpoints of the first size events that were handed out. An error ends the sequence.
+func HandedOut(ctx context.Context, tx *ledger.Tx, size int64) iter.Seq2[Seal, error] {
+	return seals(ctx, tx, sealColumns+` WHERE note IS NOT NULL AND size = ? ORDER BY n`, size)
 }
 
 // CountSeals returns how many seals there are, and how many of them are checkpoints that were handed out.
@@ -103,15 +109,14 @@ func CountSeals(ctx context.Context, tx *ledger.Tx) (all, handedOut int64, err e
 	return all, handedOut, err
 }
 
-// LastSeal returns the last seal; ok is false if there is none.
+// LastSeal returns the seal of most events, of several the last one; ok is false if there is none.
 func LastSeal(ctx context.Context, tx *ledger.Tx) (s Seal, ok bool, err error) {
-	return lastSeal(ctx, tx, sealColumns+` ORDER BY n DESC LIMIT 1`)
+	return lastSeal(ctx, tx, sealColumns+` ORDER BY size DESC, n DESC LIMIT 1`)
 }
 
-// LastHandedOut returns the last seal that is a checkpoint which was handed out; ok is false if there is
-// none.
+// LastHandedOut is LastSeal of those that are checkpoints which were handed out.
 func LastHandedOut(ctx context.Context, tx *ledger.Tx) (s Seal, ok bool, err error) {
-	return lastSeal(ctx, tx, sealColumns+` WHERE note IS NOT NULL ORDER BY n DESC LIMIT 1`)
+	return lastSeal(ctx, tx, sealColumns+` WHERE note IS NOT NULL ORDER BY size DESC, n DESC LIMIT 1`)
 }
 
 func lastSeal(ctx context.Context, tx *ledger.Tx, query string) (s Seal, ok bool, err error) {
@@ -121,9 +126,9 @@ func lastSeal(ctx context.Context, tx *ledger.Tx, query string) (s Seal, ok bool
 	return s, false, nil
 }
 
-func seals(ctx context.Context, tx *ledger.Tx, query string) iter.Seq2[Seal, error] {
+func seals(ctx context.Context, tx *ledger.Tx, query string, args ...any) iter.Seq2[Seal, error] {
 	return func(yield func(Seal, error) bool) {
-		rows, err := tx.Query(ctx, query)
+		rows, err := tx.Query(ctx, query, args...)
 		if err != nil {
 			yield(Seal{}, err)
 			return
@@ -133,7 +138,7 @@ func seals(ctx context.Context, tx *ledger.Tx, query string) iter.Seq2[Seal, err
 			var s Seal
 			var at int64
 			var root []byte
-			err := rows.Scan(&s.N, &s.Size, &at, &root, &s.Note)
+			err := rows.Scan(&s.N, &s.Size, &at, &root, &s.Note, &s.Place)
 			if err == nil {
 				s.At = event.FromMicros(at)
 				if s.Root, err = hashOf(root); err != nil {
@@ -150,25 +155,38 @@ func seals(ctx context.Context, tx *ledger.Tx, query string) iter.Seq2[Seal, err
 	}
 }
 
-// AppendSeal adds a seal, whose N and At it sets. Errors: ErrConflict if the seal before is larger;
-// ErrDamaged if that is of more events than there are.
-func AppendSeal(ctx context.Context, tx *ledger.Tx, s Seal) error {
-	last, ok, err := LastSeal(ctx, tx)
+// AppendSeals adds seals, whose N it sets, and At where it is zero. Error: ErrDamaged if a seal is of more
+// events than there are.
+func AppendSeals(ctx context.Context, tx *ledger.Tx, list ...Seal) ([]Seal, error) {
+	last, _, err := LastSeal(ctx, tx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if tail := tx.Next() - 1; last.Size > tail {
-		return fmt.Errorf("%w: seal %d is of %d events, and there are %d", ledger.ErrDamaged, last.N, last.Size,
-			tail)
+		return nil, fmt.Errorf("%w: seal %d is of %d events, and there are %d", ledger.ErrDamaged, last.N,
+			last.Size, tail)
 	}
-	if ok && last.Size > s.Size {
-		return fmt.Errorf("%w: a seal of %d events after one of %d", ledger.ErrConflict, s.Size, last.Size)
+	var n int64
+	if err := first(ctx, tx, []any{&n}, `SELECT coalesce(max(n), 0) FROM seals`); err != nil {
+		return nil, err
 	}
-	var note any
-	if s.Note != "" {
-		note = s.Note
+	orNull := func(text string) any {
+		if text == "" {
+			return nil
+		}
+		return text
 	}
-	return tx.Put(insertSeal, last.N+1, s.Size, event.Micros(tx.At()), s.Root[:], note)
+	for i := range list {
+		s := &list[i]
+		if s.N = n + 1 + int64(i); s.At.IsZero() {
+			s.At = tx.At()
+		}
+		err := tx.Put(insertSeal, s.N, s.Size, event.Micros(s.At), s.Root[:], orNull(s.Note), orNull(s.Place))
+		if err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
 }
 
 func hashOf(b []byte) (h proof.Hash, err error) {

@@ -246,19 +246,20 @@ func TestSealsAreKeptInOrder(t *testing.T) {
 	s.Now = func() time.Time { return at }
 	grow(t, s, 3)
 	want := []tree.Seal{{N: 1, Size: 2, At: at, Root: proof.Hash{1}},
-		{N: 2, Size: 2, At: at, Root: proof.Hash{1},
-			Note: "é\nnote\n\n"}, {N: 3, Size: 3, At: at, Root: proof.Hash{2}}}
-	for _, seal := range want {
-		err := s.Write(t.Context(), func(tx *ledger.Tx) error { return tree.AppendSeal(t.Context(), tx, seal) })
+		{N: 2, Size: 3, At: at.Add(-time.Minute), Root: proof.Hash{1}, Note: "é\nnote\n\n", Place: "to:x"},
+		{N: 3, Size: 3, At: at, Root: proof.Hash{2}},
+		{N: 4, Size: 2, At: at, Root: proof.Hash{3}, Note: "smaller", Place: "é"}}
+	for _, some := range [][]tree.Seal{want[:1], want[1:]} {
+		err := s.Write(t.Context(), func(tx *ledger.Tx) error {
+			added, err := tree.AppendSeals(t.Context(), tx, slices.Clone(some)...)
+			if err == nil && !slices.Equal(added, some) {
+				t.Errorf("added %v, want %v", added, some)
+			}
+			return err
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	err := s.Write(t.Context(), func(tx *ledger.Tx) error {
-		return tree.AppendSeal(t.Context(), tx, tree.Seal{Size: 2})
-	})
-	if !errors.Is(err, ledger.ErrConflict) {
-		t.Errorf("a smaller seal: got %v", err)
 	}
 	read(t, s, func(ctx context.Context, tx *ledger.Tx, _ *tree.Tree) error {
 		var got []tree.Seal

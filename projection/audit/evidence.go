@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -47,7 +48,7 @@ func (v *verifier) beginEvidence(ctx context.Context) error {
 		v.find(Finding{Code: FindBlock, Field: "blocks",
 			Detail: fmt.Sprintf("there is a block %d, and the first one is 0", least.Int64)})
 	}
-	n := int64(0)
+	n, first := int64(0), int64(0)
 	for s, err := range tree.Seals(ctx, v.tx) {
 		if errors.Is(err, ledger.ErrDamaged) {
 			v.find(Finding{Code: FindSeal, Field: "seals", Detail: err.Error()})
@@ -60,6 +61,9 @@ func (v *verifier) beginEvidence(ctx context.Context) error {
 			v.find(Finding{Code: FindSeal, Field: "seals",
 				Detail: fmt.Sprintf("seal %d of %d events should have the number %d", s.N, s.Size, n)})
 		}
+		if s.N == 1 {
+			first = s.Size
+		}
 		if s.Size < 1 {
 			v.find(Finding{Code: FindSeal, Field: "seals", Detail: fmt.Sprintf("seal %d of %d events is of none", s.N,
 				s.Size)})
@@ -68,7 +72,8 @@ func (v *verifier) beginEvidence(ctx context.Context) error {
 		}
 		w.from = max(w.from, s.Size)
 	}
-	if err := v.beginArchive(ctx, w); err != nil {
+	slices.SortStableFunc(w.seals, func(a, b tree.Seal) int { return cmp.Compare(a.Size, b.Size) })
+	if err := cmp.Or(v.checkFirstSeal(ctx, first), v.beginArchive(ctx, w)); err != nil {
 		return err
 	}
 	if w.from <= v.Since {
@@ -87,6 +92,28 @@ func (v *verifier) beginEvidence(ctx context.Context) error {
 	}
 	v.evidence = w
 	return v.checkSeals(w)
+}
+
+// checkFirstSeal compares the size of seal 1 with the event that it was recorded with. Events of older
+// programs do not say that there was one.
+func (v *verifier) checkFirstSeal(ctx context.Context, size int64) error {
+	for e, err := range v.tx.Events(ctx, ledger.Filter{Kinds: []event.Kind{event.KindSealing}}) {
+		if errors.Is(err, ledger.ErrDamaged) { // which is found where it comes in order
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !e.Body.(*event.Sealing).Sealed {
+			continue
+		}
+		if size != e.Pos {
+			v.find(Finding{Code: FindSealGone, Field: "seals", Detail: fmt.Sprintf(
+				"seal 1, of %d events, was recorded with event %d, and is not there", e.Pos, e.Pos)})
+		}
+		return nil
+	}
+	return nil
 }
 
 // resume makes the tree of the events up to since, which were verified, from their blocks and the events
@@ -252,11 +279,6 @@ func (v *verifier) checkSeals(w *evidence) error {
 	for len(w.seals) > 0 && w.seals[0].Size <= w.tree.Size() {
 		s := w.seals[0]
 		w.seals = w.seals[1:]
-		if s.Size < w.tree.Size() {
-			v.find(Finding{Code: FindSeal, Field: "seals",
-				Detail: fmt.Sprintf("seal %d of %d events follows one of more", s.N, s.Size)})
-			continue
-		}
 		if why := w.wrong(s); why != "" {
 			v.find(Finding{Code: FindSeal, Field: "seals", Detail: fmt.Sprintf("seal %d of %d events: %s", s.N, s.Size,
 				why)})

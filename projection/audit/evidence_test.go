@@ -57,8 +57,8 @@ func addSeal(t testing.TB, s *ledger.Store, size int64, origin, key string) tree
 		seal.Note = string(note)
 	}
 	if err := s.Write(t.Context(), func(tx *ledger.Tx) error {
-		return tree.AppendSeal(t.Context(), tx,
-			seal)
+		_, err := tree.AppendSeals(t.Context(), tx, seal)
+		return err
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func TestVerifyNamesWhatDiffersFromItsSeal(t *testing.T) {
 			"V25 9223372036854775552 events were sealed in blocks, and there are 788"},
 		{"a block before the first", `INSERT INTO blocks VALUES (-1, randomblob(32))`,
 			"V25 there is a block -1, and the first one is 0"},
-		{"a seal of events to come", `INSERT INTO seals VALUES (4, 789, 1, randomblob(32), NULL)`,
+		{"a seal of events to come", `INSERT INTO seals VALUES (4, 789, 1, randomblob(32), NULL, NULL)`,
 			"V26 seal 4 is of 789 events, and there are 788"},
 		{"a seal's root", `UPDATE seals SET root = randomblob(32) WHERE n = 1`,
 			"V26 seal 1 of 300 events: its root"},

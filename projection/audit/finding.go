@@ -45,6 +45,7 @@ const (
 	FindDependency = "V30"
 	FindKey        = "V31"
 	FindRemoved    = "V32"
+	FindSealGone   = "V33"
 
 	maxFindings = 1000 // then Verify stops looking
 )
@@ -104,6 +105,7 @@ var Checks = [...]Check{
 		"left", false},
 	{FindRemoved, "a `removed` of what was not archived, or a wrong count of what is left, of the keys " +
 		"that were kept, or in the table `departed`", false},
+	{FindSealGone, "seal 1 is not the one that was recorded when sealing began: seals were deleted", false},
 }
 
 // Verified is the result of Verify.

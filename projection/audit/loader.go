@@ -8,6 +8,7 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/ledger/tree"
 	"jobledger/projection"
 	"jobledger/projection/audit/differ"
 	"jobledger/projection/deps"
@@ -27,6 +28,7 @@ type Loader struct {
 	stored   map[int64]projection.Job // of these, the ones that have a row, as it stands
 	events   int64
 	archived int64 // the last event that is in a segment
+	sealed   bool  // seal 1 was added
 }
 
 // maxLoading bounds the jobs in memory; a variable for the tests only.
@@ -97,6 +99,12 @@ func (l *Loader) Add(ctx context.Context, line event.Line) error {
 			return err
 		}
 		l.archived = b.Hi
+	}
+	if b, ok := e.Body.(*event.Sealing); ok && b.Sealed && !l.sealed {
+		l.sealed = true
+		if err := tree.SealIn(ctx, l.tx, e.At); err != nil {
+			return err
+		}
 	}
 	if l.events++; l.events%loadFlush == 0 {
 		return l.tx.Flush()

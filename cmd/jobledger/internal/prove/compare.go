@@ -3,6 +3,7 @@ package prove
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -195,6 +196,26 @@ func CompareAll(ctx context.Context, tx *ledger.Tx, list []proof.Checkpoint, by 
 	}
 	a.narrow()
 	return a, nil
+}
+
+// Unrecorded returns how many of the checkpoints that hold the ledger has no record of handing out: they were
+// only printed, or seals were deleted, or left behind by an import.
+func (a Against) Unrecorded(ctx context.Context, tx *ledger.Tx) (n int64, err error) {
+	recorded := make(map[proof.Hash]bool)
+	for s, err := range tree.Seals(ctx, tx) {
+		if err != nil && !errors.Is(err, ledger.ErrDamaged) { // which is for package audit to find
+			return 0, err
+		}
+		if s.Note != "" {
+			recorded[s.Root] = true
+		}
+	}
+	for _, one := range a.Compared {
+		if one.Same() && !recorded[one.Checkpoint.Root] {
+			n++
+		}
+	}
+	return n, nil
 }
 
 // narrow finds the events among which the first difference is.

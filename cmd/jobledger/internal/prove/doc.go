@@ -4,8 +4,8 @@
 //	compared, err := prove.Compare(ctx, tx, checkpoint)
 //	if err == nil && !compared.Same() { … compared says where they part }
 //
-// Files in reading order: compare.go, handout.go, state.go, append.go, prove.go, judge.go; keyfile.go has the
-// files of the keys that sign checkpoints.
+// Files in reading order: compare.go, handout.go, travel.go, state.go, append.go, prove.go, judge.go;
+// keyfile.go has the files of the keys that sign checkpoints.
 //
 // Held by TestCompareFindsWhereLedgersPart, TestHandOutRefusesALedgerThatDiffersFromTheLastOne and
 // TestProofsHoldForAnyHistory here, and by TestAttackEvidence and TestKeyFileIsForItsOwnerOnly of the

@@ -133,8 +133,8 @@ func TestHandOutRefusesALedgerThatDiffersFromTheLastOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := prove.RecordHandedOut(t.Context(), s.Store, prove.Head{Checkpoint: wrong},
-		text); err != nil {
+	if err := prove.RecordHandedOut(t.Context(), s.Store, prove.Head{Checkpoint: wrong}, text,
+		"to:a"); err != nil {
 		t.Fatal(err)
 	}
 	if h, err := prove.NextHead(t.Context(), s.Store); !errors.Is(err, prove.ErrForked) {
@@ -149,9 +149,14 @@ func TestHandOutRefusesALedgerThatDiffersFromTheLastOne(t *testing.T) {
 	}
 }
 
-// A larger checkpoint that another process handed out meanwhile is as good.
-func TestHandOutTwiceAtOnce(t *testing.T) {
+// Each place gets its own, also a smaller one than another place got meanwhile, and also one that is signed
+// with other keys.
+func TestHandOutIsPerPlace(t *testing.T) {
 	s := sealed(t, 3)
+	private, _, err := proof.GenerateKey("jobs.example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
 	first, err := prove.NextHead(t.Context(), s.Store)
 	if err != nil {
 		t.Fatal(err)
@@ -161,17 +166,36 @@ func TestHandOutTwiceAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, h := range []prove.Head{second, first} {
-		text, err := h.SignWith(nil)
+	due := func(h prove.Head, keys []string, want ...string) {
+		t.Helper()
+		got, err := h.Due(t.Context(), s.Store, keys, []string{"a", "b", "a"})
+		if !slices.Equal(got, want) || (len(want) == 0) != errors.Is(err, prove.ErrNothingNew) {
+			t.Errorf("got %q, %v, want %q", got, err, want)
+		}
+	}
+	give := func(h prove.Head, keys []string, places ...string) {
+		t.Helper()
+		text, err := h.SignWith(keys)
 		if err == nil {
-			err = prove.RecordHandedOut(t.Context(), s.Store, h, text)
+			err = prove.RecordHandedOut(t.Context(), s.Store, h, text, places...)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	if h, err := prove.NextHead(t.Context(), s.Store); !errors.Is(err, prove.ErrNothingNew) {
-		t.Errorf("got %+v, %v", h, err)
+	due(second, nil, "a", "b")
+	give(second, nil, "b")
+	due(second, nil, "a")
+	give(first, nil, "a")
+	due(second, nil, "a")
+	give(second, nil, "a")
+	due(second, nil)
+	due(second, []string{private}, "a", "b")
+	give(second, []string{private}, "a")
+	due(second, []string{private}, "b")
+	due(second, nil)
+	if v, err := audit.VerifyStore(t.Context(), s.Store, 0, nil); err != nil || len(v.Findings) > 0 {
+		t.Errorf("verify: %+v, %v", v.Findings, err)
 	}
 }
 
@@ -287,15 +311,12 @@ func history(rt *rapid.T, s *commands.Service, steps int) (jobs []event.JobID) {
 
 func handOut(rt *rapid.T, s *commands.Service, private string) {
 	h, err := prove.NextHead(rt.Context(), s.Store)
-	if errors.Is(err, prove.ErrNothingNew) {
-		return
-	}
 	if err != nil {
 		rt.Fatal(err)
 	}
 	text, err := h.SignWith([]string{private})
 	if err == nil {
-		err = prove.RecordHandedOut(rt.Context(), s.Store, h, text)
+		err = prove.RecordHandedOut(rt.Context(), s.Store, h, text, "to:a")
 	}
 	if err != nil {
 		rt.Fatal(err)

@@ -16,7 +16,7 @@ import (
 	"jobledger/projection"
 )
 
-// ErrNothingNew means that the ledger has no event since the last checkpoint that was handed out.
+// ErrNothingNew means that the ledger has no event since the last checkpoint that these places got.
 var ErrNothingNew = errors.New("nothing is new")
 
 // ErrForked means that the ledger is not what a checkpoint of it says, so that another one would prove a
@@ -33,11 +33,11 @@ type Head struct {
 }
 
 // NextHead adds the blocks that are missing and returns the checkpoint of all events. Errors:
-// commands.ErrNotSealing; ErrNothingNew; ErrForked where the last one that was handed out does not hold;
-// ledger.ErrDamaged where what is stored is of events that are not there.
+// commands.ErrNotSealing; ErrForked where the last one that was handed out does not hold; ledger.ErrDamaged
+// where what is stored is of events that are not there.
 func NextHead(ctx context.Context, store *ledger.Store) (h Head, err error) {
-	if _, err := sealing(ctx, store); err != nil {
-		return h, err
+	if s, err := projection.ReadSealing(ctx, store); err != nil || !s.On {
+		return h, cmp.Or(err, commands.ErrNotSealing)
 	}
 	if _, err := tree.Extend(ctx, store, 0, nil); err != nil {
 		return h, err
@@ -62,18 +62,58 @@ func NextHead(ctx context.Context, store *ledger.Store) (h Head, err error) {
 			return fmt.Errorf("%w: seal %d: %w", ledger.ErrDamaged, last.N, err)
 		}
 		compared, err := Compare(ctx, tx, c)
-		switch {
-		case err != nil:
-			return err
-		case !compared.Same():
-			return fmt.Errorf("%w, which was handed out: of %d events with root %s", ErrForked, c.Size, c.Root)
-		case c.Size == h.Size:
-			return fmt.Errorf("%w since the checkpoint of %d events, handed out on %s", ErrNothingNew, c.Size,
-				last.At.UTC().Format(time.RFC3339))
+		if err == nil && !compared.Same() {
+			err = fmt.Errorf("%w, which was handed out: of %d events with root %s", ErrForked, c.Size, c.Root)
+		}
+		return err
+	})
+	return h, err
+}
+
+// Due returns those of places to which h, signed with exactly the private keys, was not handed out. Error:
+// ErrNothingNew if there is none; without places, if it was handed out to any.
+func (h Head) Due(ctx context.Context, store *ledger.Store, private, places []string) (due []string,
+	err error) {
+	var last tree.Seal
+	got := make(map[string]bool)
+	err = store.Read(ctx, func(tx *ledger.Tx) error {
+		for s, err := range tree.HandedOut(ctx, tx, h.Size) {
+			if err != nil {
+				return err
+			}
+			same, err := signedWith([]byte(s.Note), private)
+			if err != nil {
+				return err
+			}
+			if same {
+				last, got[s.Place] = s, true
+			}
 		}
 		return nil
 	})
-	return h, err
+	for _, place := range places {
+		if !got[place] && !slices.Contains(due, place) {
+			due = append(due, place)
+		}
+	}
+	if err == nil && len(due) == 0 && len(got) > 0 {
+		err = fmt.Errorf("%w since the checkpoint of %d events, handed out on %s", ErrNothingNew, last.Size,
+			last.At.UTC().Format(time.RFC3339))
+	}
+	return due, err
+}
+
+// signedWith reports whether the text of a checkpoint is signed with each of the private keys and no other.
+func signedWith(text []byte, private []string) (bool, error) {
+	same := len(proof.Signers(text)) == len(private)
+	for _, key := range private {
+		public, err := proof.PublicKey(key)
+		if err != nil {
+			return false, err
+		}
+		same = same && proof.SignedBy(text, public)
+	}
+	return same, nil
 }
 
 // SignWith returns the text of h signed with private keys. Where the ledger has named public keys, one of
@@ -92,17 +132,6 @@ func (h Head) SignWith(private []string) ([]byte, error) {
 		return nil, fmt.Errorf("%w; it names %s", ErrOtherKey, h.Keys[len(h.Keys)-1])
 	}
 	return h.Sign(private...)
-}
-
-func sealing(ctx context.Context, store *ledger.Store) (s projection.Sealing, err error) {
-	err = store.Read(ctx, func(tx *ledger.Tx) error {
-		s, err = projection.SealingOf(ctx, tx)
-		return err
-	})
-	if err == nil && !s.On {
-		err = commands.ErrNotSealing
-	}
-	return s, err
 }
 
 // head is the checkpoint of all events that tx sees.
@@ -125,15 +154,15 @@ func head(ctx context.Context, tx *ledger.Tx) (h Head, err error) {
 	return h, err
 }
 
-// RecordHandedOut records that text, the checkpoint h, was handed out. A larger one that another process
-// recorded meanwhile is as good.
-func RecordHandedOut(ctx context.Context, store *ledger.Store, h Head, text []byte) error {
+// RecordHandedOut records that text, the checkpoint h, was handed out to places.
+func RecordHandedOut(ctx context.Context, store *ledger.Store, h Head, text []byte, places ...string) error {
 	failpoint.Hit("handed-out")
-	err := store.Write(ctx, func(tx *ledger.Tx) error {
-		return tree.AppendSeal(ctx, tx, tree.Seal{Size: h.Size, Root: h.Root, Note: string(text)})
+	return store.Write(ctx, func(tx *ledger.Tx) error {
+		var list []tree.Seal
+		for _, place := range places {
+			list = append(list, tree.Seal{Size: h.Size, Root: h.Root, Note: string(text), Place: place})
+		}
+		_, err := tree.AppendSeals(ctx, tx, list...)
+		return err
 	})
-	if errors.Is(err, ledger.ErrConflict) {
-		return nil
-	}
-	return err
 }

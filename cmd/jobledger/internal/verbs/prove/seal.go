@@ -9,6 +9,8 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/cli/jobverb"
 	"jobledger/cmd/jobledger/internal/prove"
+	"jobledger/cmd/jobledger/internal/words"
+	"jobledger/ledger"
 	"jobledger/ledger/proof"
 	"jobledger/projection"
 )
@@ -22,8 +24,12 @@ func (p *Verbs) Seal() cli.Verb {
 			"hashes of whole blocks of 256 events once a minute, and verify compares every event with them.\n\n" +
 			"'jobledger seal keygen NAME' makes a pair of Ed25519 keys that sign checkpoints. The private key goes " +
 			"to stdout, or to a file that only you can read, the public key to stderr. Keep the private key away " +
-			"from the ledger: who has both can write another history and sign it.",
-		Args: "[keygen NAME]", MaxArgs: 2,
+			"from the ledger: who has both can write another history and sign it.\n\n" +
+			"'jobledger seal export' prints the checkpoints that were handed out, and when and to which places. " +
+			"'jobledger seal import FILE' takes them into an imported copy of the ledger, which has its events but " +
+			"not its seals. A file of a place, as 'verify --against' takes, will do. Each must be of the ledger's " +
+			"events, or none is taken (8).",
+		Args: "[keygen NAME | export | import FILE]", MaxArgs: 2,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "init", Usage: "switch sealing on"},
 			&cli.StringFlag{Name: "origin", Usage: "with --init: the ledger's `NAME` in its checkpoints; by default " +
@@ -40,16 +46,37 @@ func (p *Verbs) Seal() cli.Verb {
 			{"jobledger seal", "seal all events up to now"},
 			{"jobledger seal keygen jobs.example.com --out ~/jobs.key 2> jobs.pub", "make keys"},
 			{"jobledger seal --rotate --key jobs.pub", "record the key that signs from now on"},
+			{"jobledger seal export >jobs.seals", "before the ledger moves to another database by export and import"},
+			{"jobledger seal import jobs.seals", "and after that"},
 		},
-		Exits:    []int{cli.ExitConflict, cli.ExitBusy},
-		Complete: map[string][]string{"": {"keygen"}},
+		Exits:    []int{cli.ExitNothing, cli.ExitConflict, cli.ExitDiscrepancy, cli.ExitBusy},
+		Complete: map[string][]string{"": {"keygen", "export", "import"}},
 		Run:      p.seal,
 	}
 }
 
 func (p *Verbs) seal(c *cli.Context) error {
 	if c.NArg() > 0 {
-		return p.keygen(c)
+		word := c.Args().First()
+		for _, name := range []string{"init", "origin", "rotate", "key", "reason", "out"} {
+			if c.IsSet(name) && (name != "out" || word != "keygen") {
+				return cli.Usagef("%s takes no --%s", word, name)
+			}
+		}
+		switch {
+		case word == "keygen":
+			return p.keygen(c)
+		case word == "export" && c.NArg() == 1:
+			return p.exportSeals(c)
+		case word == "import" && c.NArg() == 2:
+			return p.importSeals(c)
+		case word == "import":
+			return cli.WithHint(cli.Usagef("missing FILE"), "jobledger seal import FILE; - is standard input")
+		}
+		if word == "export" {
+			word = c.Args().Get(1)
+		}
+		return cli.WithHint(cli.Usagef("unexpected argument %q", word), "%s", cli.SeeHelp("seal"))
 	}
 	starts, rotates := c.Bool("init"), c.Bool("rotate")
 	switch {
@@ -108,6 +135,55 @@ func (p *Verbs) seal(c *cli.Context) error {
 	}{now.Origin, seal.Size, seal.Root.String(), now.Key})
 }
 
+// exportSeals prints the checkpoints that were handed out.
+func (p *Verbs) exportSeals(c *cli.Context) error {
+	var file []byte
+	var n int
+	err := p.Read(c.Context, func(tx *ledger.Tx) (err error) {
+		file, n, err = prove.ExportSeals(c.Context, tx)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case n == 0:
+		return cli.Exitf(cli.ExitNothing, "no checkpoint was handed out yet")
+	case p.JSON:
+		return p.PrintJSON(struct {
+			Checkpoints int    `json:"checkpoints"`
+			Text        string `json:"text"`
+		}{n, string(file)})
+	}
+	_, err = p.Stdout.Write(file)
+	return err
+}
+
+// importSeals takes in checkpoints that were handed out.
+func (p *Verbs) importSeals(c *cli.Context) error {
+	file, err := p.input("import", c.Args().Get(1))
+	if err != nil {
+		return err
+	}
+	service, err := p.Open(c.Context)
+	if err != nil {
+		return err
+	}
+	defer service.Store.Close()
+	taken, there, err := prove.ImportSeals(c.Context, service.Store, file)
+	switch {
+	case errors.Is(err, prove.ErrForked), errors.Is(err, proof.ErrInvalid), errors.Is(err, prove.ErrOtherKey):
+		return cli.WithHint(cli.Exitf(cli.ExitDiscrepancy, "%w", err), "nothing was taken")
+	case err != nil:
+		return err
+	case p.JSON:
+		return p.PrintJSON(struct {
+			Taken int `json:"taken"`
+			There int `json:"already_there"`
+		}{taken, there})
+	}
+	return p.PrintLine(fmt.Sprintf("%s taken, %d already there", words.Count(int64(taken), "checkpoint"), there))
+}
+
 func signedWith(key string) string {
 	if key == "" {
 		return "without a key"
@@ -117,15 +193,7 @@ func signedWith(key string) string {
 
 // keygen makes a pair of keys. It needs no ledger.
 func (p *Verbs) keygen(c *cli.Context) error {
-	for _, name := range []string{"init", "origin", "rotate", "key", "reason"} {
-		if c.IsSet(name) {
-			return cli.Usagef("keygen takes no --%s", name)
-		}
-	}
-	switch {
-	case c.Args().First() != "keygen":
-		return cli.WithHint(cli.Usagef("unexpected argument %q", c.Args().First()), "%s", cli.SeeHelp("seal"))
-	case c.NArg() != 2:
+	if c.NArg() != 2 {
 		return cli.WithHint(cli.Usagef("missing NAME"),
 			"jobledger seal keygen NAME, most often the ledger's origin")
 	}

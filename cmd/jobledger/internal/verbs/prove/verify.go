@@ -92,12 +92,17 @@ func (p *Verbs) verify(c *cli.Context) error {
 		v.Findings = append(v.Findings, checked.Findings...)
 	}
 	var against prove.Against
+	var unrecorded int64
 	if err == nil {
-		against, err = p.verifyAgainst(c.Context, kept, v)
+		against, unrecorded, err = p.verifyAgainst(c.Context, kept, v)
 		v.Findings = append(v.Findings, againstFindings(against, kept)...)
 	}
-	printErr := p.printVerified(v, verifiedMore{checked, against, kept}, err == nil, c.IsSet("since"),
-		time.Since(started))
+	if unrecorded > 0 {
+		p.Message("the ledger has no record of handing out %d of these checkpoints: they were only printed, its "+
+			"seals were deleted, or an import left them behind ('jobledger seal import' takes them)", unrecorded)
+	}
+	more := verifiedMore{checked, against, kept, unrecorded}
+	printErr := p.printVerified(v, more, err == nil, c.IsSet("since"), time.Since(started))
 	if len(v.Findings) == 0 && errors.Is(err, ledger.ErrDamaged) { // so much that nothing could be checked
 		return cli.WithHint(cli.Exitf(cli.ExitDiscrepancy, "%w", err),
 			"a copy that 'jobledger backup' made is the way back")
@@ -167,6 +172,8 @@ type verifiedMore struct {
 	logs    *logs.Report // nil: without --logs
 	against prove.Against
 	kept    keptCheckpoints // none: without --against
+
+	unrecorded int64 // of the kept ones; the ledger has no record of handing them out
 }
 
 // lines are about what was checked, for people.
@@ -199,9 +206,11 @@ func (p *Verbs) printVerified(v audit.Verified, more verifiedMore, complete, sin
 
 			Logs    *logs.Counts      `json:"logs,omitempty"`    // with --logs
 			Against []json.RawMessage `json:"against,omitempty"` // with --against
+			// with --against: how many the ledger has no record of handing out
+			Unrecorded int64 `json:"unrecorded,omitempty"`
 		}{complete && len(v.Findings) == 0, complete &&
 			!v.Stopped, v.Since, v.Until, v.Events, v.Jobs, len(v.Findings), took.Seconds(), counts,
-			againstJSON(more.against, more.kept)})
+			againstJSON(more.against, more.kept), more.unrecorded})
 		for _, f := range v.Findings {
 			if err == nil {
 				err = p.PrintJSON(f)

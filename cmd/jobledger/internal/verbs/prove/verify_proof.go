@@ -213,10 +213,9 @@ func (p *Verbs) readAgainst(c *cli.Context) (kept keptCheckpoints, err error) {
 // hashes of blocks are those of the events. If they are not, or it could not come to the last one, the events
 // are compared.
 func (p *Verbs) verifyAgainst(ctx context.Context, kept keptCheckpoints, v audit.Verified) (
-	a prove.Against,
-	err error) {
+	a prove.Against, unrecorded int64, err error) {
 	if len(kept.list) == 0 {
-		return a, nil
+		return a, 0, nil
 	}
 	by := prove.ByBlocks
 	if v.Stopped || slices.ContainsFunc(v.Findings,
@@ -224,10 +223,12 @@ func (p *Verbs) verifyAgainst(ctx context.Context, kept keptCheckpoints, v audit
 		by = prove.ByEvents
 	}
 	err = p.Read(ctx, func(tx *ledger.Tx) error {
-		a, err = prove.CompareAll(ctx, tx, kept.list, by)
+		if a, err = prove.CompareAll(ctx, tx, kept.list, by); err == nil {
+			unrecorded, err = a.Unrecorded(ctx, tx)
+		}
 		return err
 	})
-	return a, err
+	return a, unrecorded, err
 }
 
 // findCheckpoint is the code of a finding about a checkpoint that was kept.
