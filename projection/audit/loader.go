@@ -1,7 +1,9 @@
 package audit
 
 import (
+	"bytes"
 	"context"
+	"encoding/gob"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,12 +12,11 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/ledger/tree"
 	"jobledger/projection"
-	"jobledger/projection/audit/differ"
 	"jobledger/projection/deps"
 	"jobledger/projection/fold"
-	"jobledger/projection/group"
 	"jobledger/projection/internal/table"
 	"jobledger/projection/limit"
+	"jobledger/projection/rebuild"
 	"jobledger/projection/schedules"
 )
 
@@ -46,6 +47,55 @@ func NewLoader(tx *ledger.Tx) *Loader {
 
 // Continue goes on in another transaction of the same ledger.
 func (l *Loader) Continue(tx *ledger.Tx) { l.tx = tx }
+
+// saved is what a Loader cannot read from the tables.
+type saved struct {
+	Queues map[string]projection.Queue
+	Limits limit.Set
+	Groups map[string]fold.WaitingGroup
+	Deps   *deps.Fold
+}
+
+// Resume returns a Loader for a ledger that another one has ended, and then saved, or for an empty one.
+func Resume(ctx context.Context, tx *ledger.Tx) (*Loader, error) {
+	l := NewLoader(tx)
+	if _, err := tx.Exec(`CREATE TABLE IF NOT EXISTS loading (state BLOB NOT NULL) STRICT`); err != nil {
+		return nil, err
+	}
+	var state []byte
+	if err := table.ScanOne(ctx, tx, `SELECT state FROM loading`, []any{&state}); err != nil || state == nil {
+		return l, err
+	}
+	f := l.fold
+	err := gob.NewDecoder(bytes.NewReader(state)).Decode(&saved{f.Queues, f.Limits, f.Groups, f.Deps})
+	if err != nil {
+		return nil, fmt.Errorf("%w: what its loader saved: %w", ledger.ErrDamaged, err)
+	}
+	set, err := schedules.List(ctx, tx)
+	for _, s := range set {
+		f.Schedules[s.Spec.Name] = s
+	}
+	if err != nil {
+		return nil, err
+	}
+	last, err := projection.LastSegment(ctx, tx)
+	l.archived = last.Hi
+	return l, err
+}
+
+// Save keeps what Resume needs, in a table of its own. It is called after End.
+func (l *Loader) Save() error {
+	var state bytes.Buffer
+	f := l.fold
+	if err := gob.NewEncoder(&state).Encode(saved{f.Queues, f.Limits, f.Groups, f.Deps}); err != nil {
+		return err
+	}
+	if _, err := l.tx.Exec(`DELETE FROM loading`); err != nil {
+		return err
+	}
+	_, err := l.tx.Exec(`INSERT INTO loading VALUES (?)`, state.Bytes())
+	return err
+}
 
 // findDependency finds a job of the history for deps.Fold.
 func (l *Loader) findDependency(id event.JobID, pos int64) (int64, event.State, error) {
@@ -230,30 +280,10 @@ func (l *Loader) End(ctx context.Context) error {
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(l.fold.Queues)) {
-		if err := projection.PutQueue(ctx, l.tx, l.fold.Queues[name]); err != nil {
-			return err
-		}
-	}
-	for _, s := range l.fold.Schedules.Sorted() {
-		if err := schedules.Put(ctx, l.tx, s); err != nil {
-			return err
-		}
-	}
-	for _, limits := range l.fold.Limits.List() {
-		if err := projection.PutLimit(ctx, l.tx, limit.Limit{}, limits); err != nil {
-			return err
-		}
-		for name, used := range limits.GroupUsed {
-			if err := limit.PutGroupUsed(ctx, l.tx, limits.Queue, name, used); err != nil {
-				return err
-			}
-		}
-	}
-	if err := l.fold.Deps.Write(l.tx); err != nil {
+	if err := rebuild.Tables(ctx, l.tx, l.fold); err != nil {
 		return err
 	}
-	if err := l.writeGroups(ctx); err != nil {
+	if err := l.fold.Deps.Write(ctx, l.tx); err != nil {
 		return err
 	}
 	return l.tx.Flush()
@@ -297,18 +327,4 @@ func queuesWithoutPayload(ctx context.Context, tx *ledger.Tx) (names []string, e
 WHERE NOT EXISTS (SELECT 1 FROM bodies b
     WHERE b.pos = coalesce(CAST(j.more ->> 'payload_at' AS bigint), j.n))
 AND j.more ->> 'erased' IS NULL ORDER BY 1`))
-}
-
-// writeGroups writes the rows of group_heads of a history that was loaded.
-func (l *Loader) writeGroups(ctx context.Context) error {
-	if len(l.fold.Groups) == 0 {
-		return nil
-	}
-	differing, err := differ.Heads(ctx, l.tx, l.fold, true, 0, l.events)
-	for _, d := range differing {
-		if err == nil && d.Missing {
-			err = group.Put(ctx, l.tx, d.Want)
-		}
-	}
-	return err
 }

@@ -1,6 +1,7 @@
 package deps
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,18 +20,19 @@ type Fold struct {
 	// said of jobs that are as old is not compared: they may have waited for one that is not there any more.
 	Horizon int64
 
-	edges    map[int64]map[int64]*folded // by child and parent
-	children map[int64]map[int64]bool    // by parent
-	states   map[int64]event.State       // of the jobs with edges
-	gone     map[int64]bool              // the jobs that were to wait for one that has left the ledger
+	// What it holds, which gob keeps for a Fold that goes on.
+	Edges    map[int64]map[int64]*folded // by child and parent
+	Children map[int64]map[int64]bool    // by parent
+	States   map[int64]event.State       // of the jobs with edges
+	Gone     map[int64]bool              // the jobs that were to wait for one that has left the ledger
 }
 
 // folded is an edge and what has become of it.
 type folded struct {
 	Edge
-	met   bool // the parent has ended as it was to
-	rerun bool // met or broken by an end after which the parent was retried: the child has learned of that end
-	again bool // the parent was retried, and the child with it, which may not have learned of that
+	Met   bool // the parent has ended as it was to
+	Rerun bool // met or broken by an end after which the parent was retried: the child has learned of that end
+	Again bool // the parent was retried, and the child with it, which may not have learned of that
 }
 
 // Add adds the next event. It returns what is wrong with it, as a text, where it says that a job need or can
@@ -48,23 +50,23 @@ func (f *Fold) add(e *event.Event) (wrong string, err error) {
 	if enqueued {
 		return f.enqueued(e, b)
 	}
-	if len(f.edges)+len(f.gone) == 0 || e.N == 0 {
+	if len(f.Edges)+len(f.Gone) == 0 || e.N == 0 {
 		return "", nil
 	}
-	if wrong = f.own(e); e.Seq != 0 && f.edges[e.N] != nil {
-		f.states[e.N] = e.To
+	if wrong = f.own(e); e.Seq != 0 && f.Edges[e.N] != nil {
+		f.States[e.N] = e.To
 	}
 	again, retried := e.Body.(*event.Retried)
-	for child := range f.children[e.N] {
-		edge := f.edges[child][e.N]
+	for child := range f.Children[e.N] {
+		edge := f.Edges[child][e.N]
 		switch {
 		case retried:
-			edge.again = again.Heals() && (edge.again || edge.Broken)
+			edge.Again = again.Heals() && (edge.Again || edge.Broken)
 			edge.Broken = edge.Broken && !again.Heals()
-			edge.rerun = edge.met || edge.Broken
-		case e.To.Final() && e.Seq != 0 && !edge.Broken && !edge.met:
-			edge.met = edge.On.Meets(e.To)
-			edge.Broken = !edge.met
+			edge.Rerun = edge.Met || edge.Broken
+		case e.To.Final() && e.Seq != 0 && !edge.Broken && !edge.Met:
+			edge.Met = edge.On.Meets(e.To)
+			edge.Broken = !edge.Met
 		}
 	}
 	return wrong, nil
@@ -76,10 +78,10 @@ func (f *Fold) own(e *event.Event) (wrong string) {
 	switch b := e.Body.(type) {
 	case *event.Unblocked:
 		if b.Hold {
-			if f.edges[e.N][0] == nil {
+			if f.Edges[e.N][0] == nil {
 				wrong = "its hold is lifted, and it has none"
 			} else {
-				f.edges[e.N][0].met = true
+				f.Edges[e.N][0].Met = true
 				open--
 			}
 		}
@@ -93,15 +95,15 @@ func (f *Fold) own(e *event.Event) (wrong string) {
 			f.drop(e.N)
 		}
 	case *event.Cancelled:
-		switch edge := f.edges[e.N]; {
+		switch edge := f.Edges[e.N]; {
 		case b.Because == "":
 			f.drop(e.N)
-		case (edge == nil || broken == 0) && !f.gone[e.N]:
+		case (edge == nil || broken == 0) && !f.Gone[e.N]:
 			wrong = fmt.Sprintf("cancelled because of %s, and nothing that it waits for is out of reach", b.Because)
 		}
 	case *event.Retried:
-		for _, edge := range f.edges[e.N] {
-			edge.again = false
+		for _, edge := range f.Edges[e.N] {
+			edge.Again = false
 		}
 		switch {
 		case b.Because == "":
@@ -117,11 +119,11 @@ func (f *Fold) own(e *event.Event) (wrong string) {
 
 // count returns how many edges of a child are open and broken.
 func (f *Fold) count(child int64) (open, broken int) {
-	for _, edge := range f.edges[child] {
+	for _, edge := range f.Edges[child] {
 		switch {
 		case edge.Broken:
 			broken++
-		case !edge.met:
+		case !edge.Met:
 			open++
 		}
 	}
@@ -143,10 +145,10 @@ func (f *Fold) enqueued(e *event.Event, b *event.Enqueued) (wrong string, err er
 		}
 		if edge.Parent == 0 { // it had ended, and had nothing left that waits for it
 			gone = true
-			if f.gone == nil {
-				f.gone = make(map[int64]bool)
+			if f.Gone == nil {
+				f.Gone = make(map[int64]bool)
 			}
-			f.gone[e.N] = true
+			f.Gone[e.N] = true
 			continue
 		}
 		edge.Child = e.N
@@ -159,8 +161,8 @@ func (f *Fold) enqueued(e *event.Event, b *event.Enqueued) (wrong string, err er
 	}
 	if !b.Blocked {
 		f.drop(e.N)
-	} else if f.edges[e.N] != nil {
-		f.states[e.N] = event.Blocked
+	} else if f.Edges[e.N] != nil {
+		f.States[e.N] = event.Blocked
 	}
 	for _, ref := range b.Before {
 		edge, state, err := f.read(ref, e.Pos)
@@ -173,10 +175,10 @@ func (f *Fold) enqueued(e *event.Event, b *event.Enqueued) (wrong string, err er
 		edge.Child, edge.Parent = edge.Parent, e.N
 		if waits := state == event.Blocked || state == event.CancelledState; waits && edge.Child <= f.Horizon {
 			f.put(edge, false)
-			f.states[edge.Child] = state
+			f.States[edge.Child] = state
 			continue
 		}
-		if f.edges[edge.Child] == nil || state != event.Blocked && state != event.CancelledState {
+		if f.Edges[edge.Child] == nil || state != event.Blocked && state != event.CancelledState {
 			wrong = fmt.Sprintf("%s is to wait for it, and does not wait", ref)
 			continue
 		}
@@ -196,31 +198,31 @@ func (f *Fold) read(ref string, pos int64) (e Edge, state event.State, err error
 }
 
 func (f *Fold) put(e Edge, met bool) {
-	if f.edges == nil {
-		f.edges, f.children = make(map[int64]map[int64]*folded), make(map[int64]map[int64]bool)
-		f.states = make(map[int64]event.State)
+	if f.Edges == nil {
+		f.Edges, f.Children = make(map[int64]map[int64]*folded), make(map[int64]map[int64]bool)
+		f.States = make(map[int64]event.State)
 	}
-	if f.edges[e.Child] == nil {
-		f.edges[e.Child] = make(map[int64]*folded)
+	if f.Edges[e.Child] == nil {
+		f.Edges[e.Child] = make(map[int64]*folded)
 	}
-	f.edges[e.Child][e.Parent] = &folded{Edge: e, met: met}
+	f.Edges[e.Child][e.Parent] = &folded{Edge: e, Met: met}
 	if e.Parent != 0 {
-		if f.children[e.Parent] == nil {
-			f.children[e.Parent] = make(map[int64]bool)
+		if f.Children[e.Parent] == nil {
+			f.Children[e.Parent] = make(map[int64]bool)
 		}
-		f.children[e.Parent][e.Child] = true
+		f.Children[e.Parent][e.Child] = true
 	}
 }
 
 func (f *Fold) drop(child int64) {
-	for parent := range f.edges[child] {
-		delete(f.children[parent], child)
-		if len(f.children[parent]) == 0 {
-			delete(f.children, parent)
+	for parent := range f.Edges[child] {
+		delete(f.Children[parent], child)
+		if len(f.Children[parent]) == 0 {
+			delete(f.Children, parent)
 		}
 	}
-	delete(f.edges, child)
-	delete(f.states, child)
+	delete(f.Edges, child)
+	delete(f.States, child)
 }
 
 // Table returns the rows that the tables should have after the last event. Jobs that have not learned yet of
@@ -228,16 +230,16 @@ func (f *Fold) drop(child int64) {
 // are to be resolved.
 func (f *Fold) Table() (edges []Edge, parents []Resolving) {
 	pending := make(map[int64]Resolving)
-	for _, child := range slices.Sorted(maps.Keys(f.edges)) {
+	for _, child := range slices.Sorted(maps.Keys(f.Edges)) {
 		late := f.late(child)
-		for _, parent := range slices.Sorted(maps.Keys(f.edges[child])) {
-			edge := f.edges[child][parent]
+		for _, parent := range slices.Sorted(maps.Keys(f.Edges[child])) {
+			edge := f.Edges[child][parent]
 			row := edge.Edge
-			if late && parent != 0 && edge.unlearned(f.states[child]) {
-				row.Broken = edge.again
+			if late && parent != 0 && edge.unlearned(f.States[child]) {
+				row.Broken = edge.Again
 				p := pending[parent]
-				pending[parent] = Resolving{Parent: parent, Heal: p.Heal || edge.again}
-			} else if edge.met {
+				pending[parent] = Resolving{Parent: parent, Heal: p.Heal || edge.Again}
+			} else if edge.Met {
 				continue
 			}
 			edges = append(edges, row)
@@ -249,9 +251,22 @@ func (f *Fold) Table() (edges []Edge, parents []Resolving) {
 	return edges, parents
 }
 
-// Write adds what f has to the tables, which are empty.
-func (f *Fold) Write(tx *ledger.Tx) error {
+// Write makes the tables what f has.
+func (f *Fold) Write(ctx context.Context, tx *ledger.Tx) error {
 	edges, resolving := f.Table()
+	stored, err := All(ctx, tx)
+	if err != nil {
+		return err
+	}
+	pending, err := Pending(ctx, tx, 0)
+	if err != nil || slices.Equal(edges, stored) && slices.Equal(resolving, pending) {
+		return err
+	}
+	for _, all := range []string{`DELETE FROM deps`, `DELETE FROM resolving`} {
+		if _, err := tx.Exec(all); err != nil {
+			return err
+		}
+	}
 	for _, e := range edges {
 		if err := Add(tx, e); err != nil {
 			return err
@@ -269,15 +284,15 @@ func (f *Fold) Write(tx *ledger.Tx) error {
 // what became of this edge.
 func (e *folded) unlearned(child event.State) bool {
 	if child == event.Blocked {
-		return (e.met || e.Broken) && !e.rerun
+		return (e.Met || e.Broken) && !e.Rerun
 	}
-	return e.again
+	return e.Again
 }
 
 // late reports whether a job has not learned yet that it is to change its state.
 func (f *Fold) late(child int64) bool {
 	open, broken := f.count(child)
-	if f.states[child] == event.Blocked {
+	if f.States[child] == event.Blocked {
 		return broken > 0 || open == 0
 	}
 	return broken == 0
@@ -292,17 +307,17 @@ func (f *Fold) Compare(stored []Edge, resolving []Resolving) (differ []Differenc
 	}
 	late := make(map[int64]bool)
 	want := make(map[[2]int64]Edge)
-	for child, edges := range f.edges {
+	for child, edges := range f.Edges {
 		late[child] = f.late(child)
 		for parent, edge := range edges {
 			late[child] = late[child] && !lag[parent]
-			if !edge.met {
+			if !edge.Met {
 				want[[2]int64{child, parent}] = edge.Edge
 			}
 		}
 		if late[child] {
 			differ = append(differ, Difference{child, fmt.Sprintf("it is %s, and what it waits for says otherwise",
-				f.states[child])})
+				f.States[child])})
 		}
 	}
 	for _, e := range stored {
@@ -311,7 +326,7 @@ func (f *Fold) Compare(stored []Edge, resolving []Resolving) (differ []Differenc
 		delete(want, key)
 		switch {
 		case ok && (edge == e || lag[e.Parent] && edge.On == e.On):
-		case !ok && lag[e.Parent] && f.edges[e.Child][e.Parent] != nil:
+		case !ok && lag[e.Parent] && f.Edges[e.Child][e.Parent] != nil:
 		case ok:
 			differ = append(differ, Difference{e.Child, fmt.Sprintf("the table deps has its wait for %d as %s%s, the "+
 				"events make it %s%s", e.Parent, e.On, orBroken(e), edge.On, orBroken(edge))})

@@ -2,7 +2,6 @@ package rebuild
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 
@@ -16,6 +15,17 @@ import (
 	"jobledger/projection/internal/table"
 	"jobledger/projection/limit"
 )
+
+// Tables makes the tables of queues, limits, groups and schedules what f has, which was given every event.
+func Tables(ctx context.Context, tx *ledger.Tx, f *fold.Fold) error {
+	r, s := new(Report), &Plan{until: tx.Next() - 1, schedules: f.Schedules, fold: f}
+	for _, table := range []func(context.Context, *ledger.Tx, *Plan) error{r.timetable, r.limits, r.groups} {
+		if err := table(ctx, tx, s); err != nil {
+			return err
+		}
+	}
+	return r.queues(ctx, tx)
+}
 
 // timetable corrects the rows of schedules.
 func (r *Report) timetable(ctx context.Context, tx *ledger.Tx, s *Plan) error {
@@ -164,12 +174,7 @@ func (r *Report) dependencies(ctx context.Context, tx *ledger.Tx, s *Plan) error
 	}
 	differing = slices.CompactFunc(differing, func(a, b deps.Difference) bool { return a.Child == b.Child })
 	r.Dependencies = int64(len(differing))
-	for _, name := range []string{"deps", "resolving"} {
-		if _, err := tx.Exec(fmt.Sprintf(`DELETE FROM %s`, name)); err != nil {
-			return err
-		}
-	}
-	return f.Write(tx)
+	return f.Write(ctx, tx)
 }
 
 // foldDependencies adds the events after until to f.
