@@ -18,8 +18,16 @@ func (tx *Tx) PutBody(pos int64, salt, body []byte) error {
 	return tx.Put(insertBody, pos, salt, body)
 }
 
-// Body returns what PutBody stored at pos; ok is false if there is nothing, or not any more.
+// Body returns what PutBody stored at pos; ok is false if there is nothing, or not any more. Of a whole copy
+// it is what the ledger has.
 func (tx *Tx) Body(ctx context.Context, pos int64) (salt, body []byte, ok bool, err error) {
+	if of := tx.store.Of; of != nil {
+		err = of.Read(ctx, func(tx *Tx) error {
+			salt, body, ok, err = tx.Body(ctx, pos)
+			return err
+		})
+		return salt, body, ok, err
+	}
 	ok, err = tx.one(ctx, []any{&salt, &body}, `SELECT salt, body FROM bodies WHERE pos = ?`, pos)
 	if ok && body == nil {
 		body = []byte{} // the driver gives nil for an empty one too

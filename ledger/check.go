@@ -54,6 +54,15 @@ type bodyPages struct {
 func (b *bodyPages) next(ctx context.Context) ([]StoredBody, error) {
 	clear(b.page)
 	b.page = b.page[:0]
+	if of := b.tx.store.Of; of != nil {
+		err := of.Read(ctx, func(tx *Tx) error {
+			there := bodyPages{tx: tx, after: b.after, page: b.page}
+			_, err := there.next(ctx)
+			b.after, b.page = there.after, there.page
+			return err
+		})
+		return b.page, err
+	}
 	size, wrong := 0, error(nil)
 	err := b.tx.Each(ctx, func(row []driver.Value) bool {
 		pos, isPos := row[0].(int64)

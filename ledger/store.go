@@ -24,17 +24,12 @@ type Store struct {
 	// archive. Set it before first use.
 	Whole bool
 
-	// NoBodies declares that payloads and results were left out of a copy, so that a check does not miss them.
-	// Set it before first use.
-	NoBodies bool
+	// Of is the ledger of which this is a whole copy that answers questions; nil: it is none. Payloads and
+	// results are read from there. Set it before first use.
+	Of *Store
 
-	// CopyOf is the path or the address of the ledger of which this is a copy that was made to answer a
-	// question; "": it is none. Set it before first use.
-	CopyOf string
-
-	// BodyLeft reports whether the body of the event at pos, of the job n, has left the ledger of which this is
-	// a copy, with the job itself; nil: none has. Set it before first use.
-	BodyLeft func(ctx context.Context, n, pos int64) (bool, error)
+	// Closed is called by Close at its end; nil: nothing is. Set it before first use.
+	Closed func()
 
 	// Archived calls fn with the texts of the leaves from, …, to-1 of the hash tree, whose events have left the
 	// ledger; nil: where its archive is is not known. Set it before first use.
@@ -100,8 +95,13 @@ func newStore(dsn string, e engine.Engine) *Store {
 // password.
 func (s *Store) Path() string { return s.info.Path }
 
-// LedgerPath returns the path of the ledger that is answered about: CopyOf, or Path where that is "".
-func (s *Store) LedgerPath() string { return cmp.Or(s.CopyOf, s.Path()) }
+// LedgerPath returns the path of the ledger that is answered about: that of Of, or Path where that is nil.
+func (s *Store) LedgerPath() string {
+	if s.Of != nil {
+		return s.Of.Path()
+	}
+	return s.Path()
+}
 
 // Created reports whether Open made the ledger, because there was none.
 func (s *Store) Created() bool { return s.info.Created }
@@ -211,5 +211,9 @@ func (s *Store) Close() error {
 	}
 	s.watchers.close()
 	s.readers.Close()
-	return s.engine.Close()
+	err := s.engine.Close()
+	if s.Closed != nil {
+		s.Closed()
+	}
+	return err
 }

@@ -145,15 +145,23 @@ func (tx *Tx) Tail(context.Context) (int64, error) {
 // Whole reports whether the Store is a whole copy: see Store.Whole.
 func (tx *Tx) Whole() bool { return tx.store.Whole }
 
-// NoBodies reports whether payloads and results were left out: see Store.NoBodies.
-func (tx *Tx) NoBodies() bool { return tx.store.NoBodies }
-
-// BodyLeft is Store.BodyLeft; false where that is nil.
-func (tx *Tx) BodyLeft(ctx context.Context, n, pos int64) (bool, error) {
-	if tx.store.BodyLeft == nil {
+// BodyLeft reports whether the body of the event at pos, of the job n, has left the ledger of which this is a
+// copy, with the job itself.
+func (tx *Tx) BodyLeft(ctx context.Context, n, pos int64) (left bool, err error) {
+	if tx.store.Of == nil {
 		return false, nil
 	}
-	return tx.store.BodyLeft(ctx, n, pos)
+	err = tx.store.Of.Read(ctx, func(of *Tx) error {
+		_, there, err := of.EventAt(ctx, n)
+		if err != nil || there {
+			left = false
+			return err
+		}
+		_, _, kept, err := of.Body(ctx, pos)
+		left = err == nil && !kept
+		return err
+	})
+	return left, err
 }
 
 // ArchivedLeaves is Store.Archived; ErrDamaged where that is nil: an event is missing.

@@ -140,7 +140,7 @@ func GetMany(ctx context.Context, tx *ledger.Tx, ns []int64) (map[int64]Job, err
 	return found, nil
 }
 
-const resultOf = `SELECT b.body FROM events e JOIN bodies b ON b.pos = e.pos WHERE e.job = ? AND e.seq = ?`
+const resultOf = `SELECT e.pos FROM events e WHERE e.job = ? AND e.seq = ?`
 
 // LoadBodies reads the payload and the result of j.
 func LoadBodies(ctx context.Context, tx *ledger.Tx, j *Job) error {
@@ -160,11 +160,11 @@ func LoadBodies(ctx context.Context, tx *ledger.Tx, j *Job) error {
 	if j.State != event.SucceededState {
 		return nil
 	}
-	rows, err := tx.Query(ctx, resultOf, j.N, j.Seq)
-	found, err := table.First(rows, err, &j.Result)
-	if found && j.Result == nil {
-		j.Result = []byte{} // an empty result is not a missing one
+	var pos int64
+	if err := table.ScanOne(ctx, tx, resultOf, []any{&pos}, j.N, j.Seq); err != nil {
+		return err
 	}
+	_, j.Result, _, err = tx.Body(ctx, pos)
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/ledger/ledgertest"
 )
 
@@ -36,7 +37,13 @@ var armed = sync.OnceValues(func() (program string, err error) {
 type tidied struct{ *testing.M }
 
 func (m tidied) Run() int {
+	caches, err := os.MkdirTemp("", "jobledger-caches-")
+	if err != nil {
+		panic(err)
+	}
+	os.Setenv(cli.ArchiveCacheEnv, caches) // not that of the user who runs the tests
 	defer func() {
+		_ = os.RemoveAll(caches)
 		if built != "" {
 			_ = os.RemoveAll(built)
 		}

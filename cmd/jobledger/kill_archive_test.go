@@ -175,7 +175,7 @@ func (r *archiveKills) read(after int, fn func([]byte)) {
 	r.Helper()
 	var leaf []byte
 	f := ledger.Filter{After: int64(after)}
-	for line, err := range archive.Lines(context.Background(), r.service.Store, r.dir, f, false) {
+	for line, err := range archive.Lines(context.Background(), r.service.Store, r.dir, f) {
 		if err != nil {
 			r.Fatal(err)
 		}

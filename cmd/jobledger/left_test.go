@@ -134,7 +134,7 @@ func TestArchiveLessIsSaid(t *testing.T) {
 	serving := serveStore(t, s.Store, atMorning)
 	reads := serving.asker(t, access.Read)
 	for path, want := range map[string]bool{"/jobs": true, "/jobs?state=queued": false,
-		"/jobs?state=failed": true, "/jobs?at=" + late: true, "/jobs?from=" + late: false,
+		"/jobs?state=failed": true, "/jobs?at=" + late: false, "/jobs?from=" + late: false,
 		"/status": true, "/jobs?at=pos:900": false, "/queues": false} {
 		answer := reads(path)
 		var body struct {

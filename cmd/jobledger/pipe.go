@@ -40,6 +40,9 @@ func (p *program) pipe(c *cli.Context) error {
 	host, _ := os.Hostname() // without a name, the events have none
 	config := p.webConfig(service.Store, archiveFolder(service.Store))
 	config.Announce = nil
+	if config.ArchiveCache, err = cli.ArchiveCache(os.Getenv(cli.ArchiveCacheEnv)); err != nil {
+		return err
+	}
 	self := wire.Process{Worker: fmt.Sprintf("%s-%d", cmp.Or(host, "pipe"), os.Getpid()),
 		Boot: process.NewBoot(), Host: host, PID: os.Getpid()}
 	return web.New(config).Pipe(cli.UntilSignalled(c.Context), os.Stdin, os.Stdout, self)

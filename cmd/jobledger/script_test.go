@@ -123,6 +123,7 @@ func scripts(t *testing.T, dir string, setUp func(*testscript.Env) error) testsc
 // ledgerOf returns the ledger of --db in a script: a file unless the environment says otherwise.
 func ledgerOf(env *testscript.Env, dsn string) error {
 	env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
+	env.Setenv(cli.ArchiveCacheEnv, filepath.Join(env.WorkDir, "cache"))
 	if dsn == "" {
 		env.Setenv("LEDGER", filepath.Join(env.WorkDir, cli.DefaultDB))
 		env.Setenv("LOGS", filepath.Join(env.WorkDir, cli.DefaultDB+".logs"))

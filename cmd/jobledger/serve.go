@@ -61,6 +61,7 @@ func serveVerb(p *program) cli.Verb {
 				"scope admin"},
 			&cli.StringFlag{Name: "check-at", Usage: "verify the whole ledger each day at `HH:MM`, local time; off: " +
 				"only when asked to", Value: defaultCheckAt},
+			cli.ArchiveCacheFlag(),
 			&cli.StringFlag{Name: "zone", Usage: "pages show times in the zone `NAME`, such as Europe/Berlin, " +
 				"unless the reader chooses another", DefaultText: "that of TZ, or of this machine"},
 			cli.WholeFlag("rate", "a token may make `N` requests a second, on average", access.PerSecond, 1, 1_000_000,
@@ -112,6 +113,9 @@ func (p *program) serve(c *cli.Context) error {
 	}
 	defer service.Store.Close()
 	config := p.webConfig(service.Store, archiveFolder(service.Store))
+	if config.ArchiveCache, err = cli.ArchiveCache(c.String("archive-cache")); err != nil {
+		return err
+	}
 	config.Access, config.Rate = p.accessPath(c), float64(c.Int("rate"))
 	config.Webhooks = p.webhooksPath(c)
 	if config.CheckAt, err = p.daily(c.String("check-at")); err != nil {

@@ -53,6 +53,9 @@ func (p *program) serveSeveral(c *cli.Context) error {
 		}
 		defer listener.Close()
 		config := one.webConfig(service.Store, cli.ArchiveFolder("", service.Store)) // each has its own
+		if config.ArchiveCache, err = cli.ArchiveCache(c.String("archive-cache")); err != nil {
+			return err
+		}
 		config.Name, config.Rate, config.Webhooks = name, float64(c.Int("rate")), p.webhooksOf(dsn)
 		if config.CheckAt, err = p.daily(c.String("check-at")); err != nil {
 			return err

@@ -73,7 +73,7 @@ func serveFrom(t testing.TB, store *ledger.Store, dir string, now func() time.Ti
 	p.DB = store.DSN()
 	links := make(chan string, 1)
 	c := p.webConfig(store, dir)
-	c.Access = filepath.Join(t.TempDir(), "access")
+	c.Access, c.ArchiveCache = filepath.Join(t.TempDir(), "access"), t.TempDir()
 	c.Owner = "cli:ada@build"  // also where another user runs the test
 	c.Times = web.DefaultTimes // but these tests do not depend on how fast the host is
 	c.Times.Ask, c.Times.Search, c.Times.Body = 2*time.Minute, time.Minute, 10*time.Minute

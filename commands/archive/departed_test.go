@@ -133,7 +133,7 @@ func TestStatusAsOfCountsWhatLeft(t *testing.T) {
 	verify(t, s.Store)
 
 	// A whole copy counts them once.
-	whole, err := archive.OpenCopy(t.Context(), s.Store, dir, t.TempDir(), false)
+	whole, err := archive.Reader{Store: s.Store, Dir: dir}.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,11 +7,11 @@
 // or none. The events stay in the ledger as well: nothing here removes any.
 //
 // [List] says where the files should be, [Check] reads them, and [History] finds the events of one job in
-// them.
+// them. [Reader] opens a copy that answers questions as if nothing had left.
 //
 // Files in reading order: close.go, record.go, contents.go, check.go, chains.go, history.go,
-// lines.go, remove.go, pace.go, keeper.go, copy.go.
+// lines.go, remove.go, pace.go, keeper.go, reader.go.
 //
-// Held by TestCloseWritesEveryEventOnce, TestRemovalLosesNothing, TestCheckFindsEveryFault and
-// TestCopyIsTheWholeLedger.
+// Held by TestCloseWritesEveryEventOnce, TestRemovalLosesNothing, TestCheckFindsEveryFault,
+// TestCopyIsTheWholeLedger and TestReaderIsMovedForward.
 package archive

@@ -66,7 +66,7 @@ func TestLedgerKeepsItsID(t *testing.T) {
 		t.Errorf("without its first event the ledger is %+v, was %s", is, id)
 	}
 	verify(t, s.Store)
-	whole, err := archive.OpenCopy(t.Context(), s.Store, dir, t.TempDir(), true)
+	whole, err := archive.Reader{Store: s.Store, Dir: dir}.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,12 +2,10 @@ package archive
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"os"
-	"time"
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -15,14 +13,14 @@ import (
 	"jobledger/projection"
 )
 
-// Lines yields the events that Store.Lines does for After and Until, also those that have left the ledger:
-// events up to the horizon come from the segment files, which are compared with the ledger's blocks, and the
-// others from the ledger. With bodies it yields the payloads and results that are still there. An error ends
-// it: ErrMissing for a file that is not there, segment.ErrDamaged.
-func Lines(ctx context.Context, store *ledger.Store, dir string, f ledger.Filter, bodies bool) iter.Seq2[
-	event.Line, error] {
+// Lines yields the events that Store.Lines does for After and Until, without payloads and results, also
+// those that have left the ledger: events up to the horizon come from the segment files, which are compared
+// with the ledger's blocks, and the others from the ledger. An error ends it: ErrMissing for a file that is
+// not there, segment.ErrDamaged.
+func Lines(ctx context.Context, store *ledger.Store, dir string, f ledger.Filter) iter.Seq2[event.Line,
+	error] {
 	return func(yield func(event.Line, error) bool) {
-		w := whole{ctx: ctx, store: store, dir: dir, bodies: bodies, after: f.After, until: f.Until}
+		w := whole{ctx: ctx, store: store, dir: dir, after: f.After, until: f.Until}
 		err := store.Read(ctx, func(tx *ledger.Tx) error {
 			tail, err := tx.Tail(ctx)
 			if w.until == 0 || w.until > tail {
@@ -39,39 +37,11 @@ func Lines(ctx context.Context, store *ledger.Store, dir string, f ledger.Filter
 	}
 }
 
-// PosAt returns the last pos whose at is not after t, also where that event has left the ledger; 0 if there
-// is none. Errors: those of Lines.
-func PosAt(ctx context.Context, store *ledger.Store, dir string, t time.Time) (pos int64, err error) {
-	var files []File
-	err = store.Read(ctx, func(tx *ledger.Tx) error {
-		if pos, err = projection.PosAt(ctx, tx, t); errors.Is(err, projection.ErrArchived) {
-			pos = 0
-			files, err = ListIn(ctx, tx, dir)
-		}
-		return err
-	})
-	for i := 0; i < len(files) && err == nil; i++ {
-		f := &files[i]
-		if !f.LastAt.After(t) {
-			pos = f.Hi
-			continue
-		}
-		for line, err := range Lines(ctx, store, dir, ledger.Filter{After: f.Lo, Until: f.Hi}, false) {
-			if err != nil || line.At.After(t) {
-				return pos, err
-			}
-			pos = line.Pos
-		}
-	}
-	return pos, err
-}
-
 // whole reads along all events that there ever were.
 type whole struct {
 	ctx          context.Context
 	store        *ledger.Store
 	dir          string
-	bodies       bool
 	after, until int64
 	stopped      bool // by the caller
 }
@@ -102,7 +72,7 @@ func (w *whole) next(yield func(event.Line, error) bool) error {
 
 // live yields events of the ledger, until one is missing because it has left.
 func (w *whole) live(yield func(event.Line, error) bool, horizon int64) error {
-	for line, err := range w.store.Lines(w.ctx, ledger.Filter{After: w.after, Until: w.until}, w.bodies) {
+	for line, err := range w.store.Lines(w.ctx, ledger.Filter{After: w.after, Until: w.until}, false) {
 		if err != nil {
 			return err
 		}
@@ -159,10 +129,6 @@ func (w *whole) archived(f *File, yield func(event.Line, error) bool) error {
 		if err := compareMember(w.ctx, w.store, f, m); err != nil {
 			return fmt.Errorf("%s: %w", f.Path, err)
 		}
-		stored, err := w.stored(m.Events[0].Pos, last)
-		if err != nil {
-			return err
-		}
 		for i := range m.Events {
 			line := event.Line{Event: m.Events[i]}
 			if line.Pos <= w.after {
@@ -173,11 +139,6 @@ func (w *whole) archived(f *File, yield func(event.Line, error) bool) error {
 			}
 			if line.Pos > w.until {
 				return nil
-			}
-			if b, ok := stored[line.Pos]; ok && event.BodyKey(line.Kind()) != "" {
-				if line.Salt, line.Body = b.Salt, b.Body; line.Body == nil {
-					line.Body = []byte{}
-				}
 			}
 			if !yield(line, nil) {
 				w.stopped = true
@@ -195,33 +156,12 @@ func (w *whole) archived(f *File, yield func(event.Line, error) bool) error {
 	return nil
 }
 
-// stored returns the bodies of events in a range that are still there.
-func (w *whole) stored(first, last int64) (map[int64]ledger.StoredBody, error) {
-	found := make(map[int64]ledger.StoredBody)
-	if !w.bodies {
-		return found, nil
-	}
-	err := w.store.Read(w.ctx, func(tx *ledger.Tx) error {
-		for b, err := range tx.BodiesAfter(w.ctx, first-1) {
-			if err != nil {
-				return err
-			}
-			if b.Pos > last {
-				break
-			}
-			found[b.Pos] = b
-		}
-		return nil
-	})
-	return found, err
-}
-
 // Leaves returns what gives a Store the leaves of events that have left it: see ledger.Store.Archived.
 func Leaves(store *ledger.Store, dir string) func(ctx context.Context, from, to int64,
 	fn func([]byte) error) error {
 	return func(ctx context.Context, from, to int64, fn func([]byte) error) error {
 		var leaf []byte
-		for line, err := range Lines(ctx, store, dir, ledger.Filter{After: from, Until: to}, false) {
+		for line, err := range Lines(ctx, store, dir, ledger.Filter{After: from, Until: to}) {
 			if err != nil {
 				return err
 			}

@@ -111,7 +111,7 @@ func truthOf(t *testing.T, s *commands.Service, dir string, until int64) truth {
 	t.Helper()
 	is := truth{store: s.Store, dir: dir, until: until, of: make(map[event.JobID][]event.Event)}
 	var text []byte
-	for line, err := range archive.Lines(t.Context(), s.Store, dir, ledger.Filter{Until: until}, false) {
+	for line, err := range archive.Lines(t.Context(), s.Store, dir, ledger.Filter{Until: until}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +161,7 @@ func (is *truth) ask(t *testing.T, what string, ids ...event.JobID) {
 		}
 	}
 	var text []byte
-	for line, err := range archive.Lines(t.Context(), is.store, is.dir, ledger.Filter{}, false) {
+	for line, err := range archive.Lines(t.Context(), is.store, is.dir, ledger.Filter{}) {
 		if err != nil {
 			return
 		}

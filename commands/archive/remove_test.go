@@ -402,12 +402,8 @@ func TestCopyIsTheWholeLedger(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		whole, err := ledger.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "whole.db"))
+		whole, err := archive.Reader{Store: s.Store, Dir: dir}.Open(t.Context())
 		if err != nil {
-			t.Fatal(err)
-		}
-		whole.Whole = true
-		if err := archive.Copy(t.Context(), s.Store, dir, whole, true); err != nil {
 			t.Fatal(err)
 		}
 		copied, history := everything(t, whole)
@@ -441,7 +437,12 @@ func TestEraseReachesWhatIsLeft(t *testing.T) {
 	}
 	verify(t, s.Store)
 	erased := 0
-	for line, err := range archive.Lines(t.Context(), s.Store, dir, ledger.Filter{Until: 256}, true) {
+	whole, err := archive.Reader{Store: s.Store, Dir: dir}.Open(t.Context()) // it has the ledger's bodies
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer whole.Close()
+	for line, err := range whole.Lines(t.Context(), ledger.Filter{Until: 256}, true) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -193,7 +193,7 @@ func TestRemovalGivesSpaceBack(t *testing.T) {
 	began = time.Now()
 	var id string
 	one := ledger.Filter{After: int64(2 * jobs), Until: int64(2*jobs + 1)}
-	for l, err := range archive.Lines(t.Context(), store, dir, one, false) {
+	for l, err := range archive.Lines(t.Context(), store, dir, one) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -221,16 +221,12 @@ func copyWhole(t *testing.T, store *ledger.Store, dir string) {
 	if *archivedJobs > 100_000 {
 		return
 	}
-	whole, err := ledger.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "whole.db")+"?sync=normal")
+	began := time.Now()
+	whole, err := archive.Reader{Store: store, Dir: dir}.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer whole.Close()
-	whole.Whole, whole.Exclusive = true, true
-	began := time.Now()
-	if err := archive.Copy(t.Context(), store, dir, whole, true); err != nil {
-		t.Fatal(err)
-	}
 	took := time.Since(began)
 	var events int64
 	err = whole.Read(t.Context(), func(tx *ledger.Tx) (err error) {

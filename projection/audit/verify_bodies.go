@@ -47,9 +47,6 @@ func (v *verifier) body(ctx context.Context, e *event.Event, j *projection.Job) 
 		return v.unclaimedAt(e.Pos)
 	}
 	stored := v.bodies.more && v.bodies.body.Pos == e.Pos
-	if !stored && v.tx.NoBodies() {
-		return nil
-	}
 	if !stored {
 		gone, err := v.erasedLater(ctx, e)
 		if err == nil && !gone {

@@ -109,7 +109,7 @@ func fill(tx *ledger.Tx) error {
 
 // every yields all events that there ever were.
 func (o *oracle) every(store *ledger.Store) iter.Seq2[event.Line, error] {
-	return archive.Lines(context.Background(), store, o.sim.archiveDir(), ledger.Filter{}, false)
+	return archive.Lines(context.Background(), store, o.sim.archiveDir(), ledger.Filter{})
 }
 
 // maybeGone reports whether an answer is right for a job that may have left.

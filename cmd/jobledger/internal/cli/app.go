@@ -23,6 +23,7 @@ import (
 	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
+	"jobledger/commands/archive"
 	"jobledger/ledger"
 	"jobledger/ledger/failpoint"
 )
@@ -62,8 +63,9 @@ type Program struct {
 
 	said map[string]string // by flag: how its time was understood, once that was shown
 
-	Live   bool          // questions are about what is in the ledger, not about its archive
-	Opened *ledger.Store // the ledger of --db, where it is open already; may be nil
+	Live     bool            // questions are about what is in the ledger, not about its archive
+	Archived *archive.Reader // of the copy that questions are asked of, without its Store; nil: the ledger
+	Opened   *ledger.Store   // the ledger of --db, where it is open already; may be nil
 }
 
 // NewProgram returns a program on this process's standard streams.

@@ -23,13 +23,18 @@ import (
 	"jobledger/ledger/process"
 )
 
-// Open opens the ledger of --db, which must exist. The caller closes its Store.
-func (p *Program) Open(ctx context.Context) (*commands.Service, error) {
+// Open opens the ledger of --db, which must exist, or the copy of it that has also what is archived. The
+// caller closes its Store.
+func (p *Program) Open(ctx context.Context) (service *commands.Service, err error) {
 	if p.Opened != nil {
-		return &commands.Service{Store: p.Opened.Share()}, nil
+		service = &commands.Service{Store: p.Opened.Share()}
+	} else if service, err = p.NewService(ledger.OpenExisting(ctx, p.DB)); err != nil {
+		return nil, WithFolderHint(p.DB, err)
 	}
-	service, err := p.NewService(ledger.OpenExisting(ctx, p.DB))
-	return service, WithFolderHint(p.DB, err)
+	if p.Archived != nil {
+		return p.withArchive(ctx, service)
+	}
+	return service, nil
 }
 
 // OpenOrCreate opens the ledger of --db and creates it if it does not exist, which it says on stderr: a

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/when"
-	"jobledger/commands/archive"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -42,31 +41,6 @@ func Between(ctx context.Context, tx *ledger.Tx, from, to *when.When) (w Window,
 	if w.To.IsZero() && err == nil {
 		w.To, err = TimeAt(ctx, tx, w.Until)
 	}
-	return w, err
-}
-
-// BetweenWithArchive is Between where the archive is in the folder dir, so that the moments may be of events
-// that have left the ledger. The times of w are left out unless they are named.
-func BetweenWithArchive(ctx context.Context, store *ledger.Store, dir string, from, to *when.When) (
-	w Window, err error) {
-	err = store.Read(ctx, func(tx *ledger.Tx) error {
-		w.Until, err = tx.Tail(ctx)
-		return err
-	})
-	tail := w.Until
-	if from != nil && err == nil {
-		if w.After = max(from.Pos-1, 0); !from.ByPos {
-			w.From = from.Time
-			w.After, err = archive.PosAt(ctx, store, dir, from.Time.Add(-1))
-		}
-	}
-	if to != nil && err == nil {
-		if w.Until = to.Pos; !to.ByPos {
-			w.To = to.Time
-			w.Until, err = archive.PosAt(ctx, store, dir, to.Time)
-		}
-	}
-	w.Until = min(w.Until, tail)
 	return w, err
 }
 

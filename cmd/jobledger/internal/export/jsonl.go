@@ -8,7 +8,6 @@ import (
 	"iter"
 
 	"jobledger/cmd/jobledger/internal/words"
-	"jobledger/commands/archive"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/prefetch"
@@ -23,9 +22,6 @@ type LinesOptions struct {
 	Bodies   bool             // with payloads, results and salts; only such lines can be imported
 	Progress func(events int) // called now and then with the number of events since the last call; may be nil
 
-	// Archive is the folder of the archive, from which comes what has left the ledger; "": nothing does.
-	Archive string
-
 	// Withhold returns an event as its reader may see it; nil: as it is.
 	Withhold func(event.Event) event.Event
 }
@@ -39,11 +35,7 @@ func Lines(
 	}
 	buffer := bufio.NewWriterSize(out, 64<<10)
 	var line []byte
-	lines := linesOf(ctx, store, w, o.Bodies)
-	if o.Archive != "" {
-		lines = archive.Lines(ctx, store, o.Archive, ledger.Filter{After: w.After, Until: w.Until}, o.Bodies)
-	}
-	for l, err := range prefetch.Lines(lines) {
+	for l, err := range prefetch.Lines(linesOf(ctx, store, w, o.Bodies)) {
 		if err != nil {
 			return events, err
 		}

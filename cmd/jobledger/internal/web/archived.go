@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/web/api"
@@ -13,39 +13,82 @@ import (
 	"jobledger/cmd/jobledger/internal/web/page"
 	"jobledger/cmd/jobledger/internal/web/send"
 	"jobledger/cmd/jobledger/internal/web/view"
+	"jobledger/commands/archive"
 	"jobledger/ledger"
 )
 
 // wholeWait is for how long a request of a program waits until what has left the ledger is read.
 const wholeWait = 25 * time.Second
 
-// errReading means that a whole copy is being made.
-var (
-	errReading = door.Refusal(http.StatusServiceUnavailable, "busy",
-		"a part of what is asked for is in the archive, which is being read: ask again")
-	errReadingPage = func() *door.Problem {
-		p, hint := *errReading, "This page is loaded again until it is there."
-		p.Detail = "A part of what this page is about is in the archive, which is being read."
-		p.Hint = &hint
-		return &p
-	}()
-)
+// errReading means that the copy is being made.
+var errReading = door.Refusal(http.StatusServiceUnavailable, "busy",
+	"a part of what is asked for is in the archive, which is being read: ask again; a page does so itself")
 
 // handle answers a request.
 type handle = func(http.ResponseWriter, *http.Request) error
 
-// copied has the routes that answer from the whole copy that was asked last.
-type copied struct {
-	mu      sync.Mutex
-	store   *ledger.Store
-	handles map[string]handle // by pattern
+// reading opens the copy of the ledger that has also what is archived.
+type reading struct {
+	archive.Reader
+	turn chan struct{} // one at a time, for all who ask
+	ctx  context.Context
+	stop context.CancelFunc
+}
+
+// newReading returns what reads the archive of the ledger that c serves. Close it.
+func newReading(c Config) *reading {
+	r := &reading{Reader: archive.Reader{Store: c.Store, Dir: c.Archive, Cache: c.ArchiveCache},
+		turn: make(chan struct{}, 1)}
+	r.ctx, r.stop = context.WithCancel(context.Background())
+	return r
+}
+
+// close waits for what is under way.
+func (r *reading) close() {
+	if r != nil {
+		r.stop()
+		r.turn <- struct{}{}
+	}
+}
+
+// open opens the copy. Where ctx ends before that is done, it goes on for those who ask later.
+func (r *reading) open(ctx context.Context) (*ledger.Store, error) {
+	select {
+	case r.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	type opened struct {
+		store *ledger.Store
+		err   error
+	}
+	done := make(chan opened)
+	go func() {
+		defer func() { <-r.turn }()
+		store, err := r.Open(r.ctx)
+		if r.ctx.Err() != nil && err != nil {
+			err = ledger.ErrClosed
+		}
+		select {
+		case done <- opened{store, err}:
+		case <-ctx.Done():
+			if err == nil {
+				_ = store.Close() // it was only read
+			}
+		}
+	}()
+	select {
+	case is := <-done:
+		return is.store, is.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // alsoArchived returns routes so that those which only read also answer about what has left the ledger, where
-// the archive is known: what the ledger cannot answer is asked of a copy as if nothing had left. The copy has
-// no payloads, and is older than the ledger, so it is not asked what the ledger can answer.
+// the archive is known: what the ledger cannot answer is asked of a copy as if nothing had left.
 func (s *Server) alsoArchived(routes []door.Route) []door.Route {
-	if s.whole == nil {
+	if s.reading == nil {
 		return routes
 	}
 	for i, rt := range routes {
@@ -64,7 +107,7 @@ func (s *Server) alsoArchived(routes []door.Route) []door.Route {
 	return routes
 }
 
-// onCopy answers r, a request for rt, from a whole copy. Where that is not made in time, it is for those who
+// onCopy answers r, a request for rt, from the copy. Where that is not made in time, it is for those who
 // ask again.
 func (s *Server) onCopy(w http.ResponseWriter, r *http.Request, rt door.Route) error {
 	wait := wholeWait
@@ -73,37 +116,28 @@ func (s *Server) onCopy(w http.ResponseWriter, r *http.Request, rt door.Route) e
 	}
 	waiting, cancel := context.WithTimeout(r.Context(), wait)
 	defer cancel()
-	begun := false
-	err := s.whole.Use(waiting, func(store *ledger.Store) error {
-		begun = true
-		return s.handleOn(store, rt.Pattern)(w, r.WithContext(door.Reading(r.Context())))
-	})
+	store, err := s.reading.open(waiting)
 	switch {
-	case begun || !errors.Is(err, context.DeadlineExceeded):
+	case err == nil:
+		defer store.Close()
+		return s.handleOn(store, rt.Pattern)(w, r.WithContext(door.Reading(r.Context())))
+	case !errors.Is(err, context.DeadlineExceeded):
 		return err
 	case rt.Page:
 		w.Header().Set("Refresh", "2")
-		return errReadingPage
 	}
 	return errReading
 }
 
-// handleOn returns what answers requests for a pattern from store, a whole copy.
+// handleOn returns what answers requests for a pattern from a copy.
 func (s *Server) handleOn(store *ledger.Store, pattern string) handle {
-	s.copied.mu.Lock()
-	defer s.copied.mu.Unlock()
-	if s.copied.store != store {
-		config := s.api.Config
-		config.Store, config.Copy, config.Archive = store, true, ""
-		config.Moments, config.Figures = new(view.Moments), new(view.Now)
-		pages := &page.Pages{Acts: s.pages.Acts, Ledgers: s.pages.Ledgers, Name: s.pages.Name}
-		pages.API = api.New(config)
-		s.copied.store, s.copied.handles = store, make(map[string]handle)
-		for _, rt := range readers(pages) {
-			s.copied.handles[rt.Pattern] = rt.Handle
-		}
-	}
-	return s.copied.handles[pattern]
+	config := s.api.Config
+	config.Store, config.Archive = store, ""
+	config.Moments, config.Figures = new(view.Moments), new(view.Now)
+	pages := &page.Pages{Acts: s.pages.Acts, Ledgers: s.pages.Ledgers, Name: s.pages.Name}
+	pages.API = api.New(config)
+	routes := readers(pages)
+	return routes[slices.IndexFunc(routes, func(rt door.Route) bool { return rt.Pattern == pattern })].Handle
 }
 
 // readers are the routes with which a ledger is looked at.

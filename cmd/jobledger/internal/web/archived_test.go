@@ -21,7 +21,8 @@ import (
 // Where events have left the ledger for an archive that serve knows, an export has them; otherwise the answer
 // names the file that does.
 func TestArchivedEventsAreExportedOrNamed(t *testing.T) {
-	s := serve(t, "127.0.0.1:0")
+	dir := filepath.Join(t.TempDir(), "old")
+	s := serveWith(t, "127.0.0.1:0", func(c *Config) { c.Archive = dir })
 	service := &commands.Service{Store: s.Store}
 	who := event.Worker{Name: "w", Boot: "01KDY9FY88TH00000000000011"}
 	jobs, err := service.Claim(t.Context(), commands.ClaimRequest{Queues: []string{"mail"}, Worker: who})
@@ -32,7 +33,6 @@ func TestArchivedEventsAreExportedOrNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.enqueue("mail", 2*proof.BlockSize)
-	dir := filepath.Join(t.TempDir(), "old")
 	for hi := int64(proof.BlockSize); hi <= 2*proof.BlockSize; hi += proof.BlockSize {
 		_, err := archive.Close(t.Context(), service, hi, archive.Options{Dir: dir, Actor: "cli:test",
 			Most: proof.BlockSize})
@@ -68,7 +68,6 @@ func TestArchivedEventsAreExportedOrNamed(t *testing.T) {
 		t.Fatal(done, err)
 	}
 	// With the archive, an export is what it was before, and names a file that is not there.
-	s.api.Archive = dir
 	for _, window := range windows {
 		if answer, body := export(window); answer.StatusCode != 200 || body != before[window] {
 			t.Errorf("%s: %s %.300s\nand before %.300s", window, answer.Status, body, before[window])

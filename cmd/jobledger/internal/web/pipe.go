@@ -51,7 +51,7 @@ type pipeAnswer struct {
 // that name no other. Pipe returns when in has ended and all requests are answered: claims that wait then end
 // with none. It returns an error if it cannot read, write, or reach the ledger any more.
 func (s *Server) Pipe(ctx context.Context, in io.Reader, out io.Writer, p wire.Process) error {
-	defer s.close()
+	defer s.reading.close()
 	ctx, stop := context.WithCancel(door.AsOwner(ctx))
 	defer stop()
 	s.sweeper.serve(ctx)

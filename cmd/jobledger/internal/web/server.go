@@ -64,7 +64,8 @@ type Config struct {
 	Archived func(context.Context, event.JobID) (event.State, error)
 	Also     func(context.Context) error
 
-	Archive string // the folder of the archive; "": it is not known
+	Archive      string // the folder of the archive; "": it is not known
+	ArchiveCache string // that of an archive.Reader
 
 	// Examine returns what is wrong around the ledger; nil: it is not known.
 	Examine func(context.Context) ([]doctor.Finding, error)
@@ -80,8 +81,7 @@ type Server struct {
 	verifier *view.Verifier
 	pages    *page.Pages
 	sweeper  sweeper
-	whole    *view.Whole // nil: the archive is not known
-	copied   copied
+	reading  *reading         // nil: the archive is not known
 	webhooks *hook.Dispatcher // nil: there are none
 }
 
@@ -105,7 +105,7 @@ func New(c Config) *Server {
 		Moments: new(view.Moments), Figures: new(view.Now), Verifier: s.verifier, Examine: c.Examine, Now: c.Now,
 		Search: c.Times.Search, Archive: c.Archive, Report: c.Report})
 	if c.Archive != "" {
-		s.whole = view.NewWhole(c.Store, c.Archive)
+		s.reading = newReading(c)
 	}
 	pages.API, s.pages = s.api, pages
 	service := &commands.Service{Store: c.Store, Archived: c.Archived}
@@ -150,19 +150,12 @@ func ShowAll(servers []*Server, names, addresses []string) {
 	}
 }
 
-// close removes what the server keeps on the disk.
-func (s *Server) close() {
-	if s.whole != nil {
-		s.whole.Close()
-	}
-}
-
 // Serve answers requests until ctx ends, and then, for at most Times.Drain, those under way; others are
 // refused. On a TCP
 // listener it announces a login link. It closes l. An error that is not ctx's ends it too, such as a ledger
 // whose file was replaced.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	defer s.close()
+	defer s.reading.close()
 	s.door.ListenOn(l)
 	h := &http.Server{
 		Handler:           s.door.Handler(),

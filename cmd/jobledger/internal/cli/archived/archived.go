@@ -56,82 +56,42 @@ func Keeper(service *commands.Service, actor string) *archive.Keeper {
 }
 
 // With returns v, which only reads, so that it also answers about what has left the ledger: it is run
-// once more on a whole copy, where it needs events that are in the archive or a job that is not in the
+// once more on the kept copy, where it needs events that are in the archive or a job that is not in the
 // ledger.
 func With(p *cli.Program, v cli.Verb) cli.Verb {
-	v.Flags = append(v.Flags[:len(v.Flags):len(v.Flags)], Flag(),
+	v.Flags = append(v.Flags[:len(v.Flags):len(v.Flags)], Flag(), cli.ArchiveCacheFlag(),
 		&cli.BoolFlag{Name: "archived", Usage: "everything, also what is archived", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "live", Usage: "only what is in the ledger, not what is archived",
 			DisableDefaultText: true})
 	v.Exits = append(v.Exits[:len(v.Exits):len(v.Exits)], cli.ExitNothing, cli.ExitDiscrepancy)
 	run := v.Run
 	v.Run = func(c *cli.Context) error {
-		if p.Opened != nil { // by serve, which says what it can answer
-			return run(c)
-		}
 		p.Live = c.Bool("live")
 		if p.Live && c.Bool("archived") {
 			return cli.Usagef("--live and --archived cannot be combined")
 		}
-		if c.Bool("archived") {
-			if left, err := anyLeft(p, c.Context); err != nil {
-				return err
-			} else if left {
-				return onWholeCopy(p, c, projection.ErrArchived, run)
-			}
-		}
-		err := run(c)
-		if p.Live || !errors.Is(err, projection.ErrArchived) && !errors.Is(err, commands.ErrNoJob) {
+		cache, err := cli.ArchiveCache(c.String("archive-cache"))
+		if err != nil {
 			return err
 		}
-		return onWholeCopy(p, c, err, run)
+		if err = projection.ErrArchived; !c.Bool("archived") {
+			err = run(c)
+		}
+		switch none := errors.Is(err, commands.ErrNoJob); {
+		case p.Live, !none && !errors.Is(err, projection.ErrArchived):
+			return err
+		case none:
+			if may, lookErr := mayBeArchived(p, c); lookErr != nil || !may {
+				return errors.Join(err, lookErr)
+			}
+		}
+		p.Archived = &archive.Reader{Dir: c.String("archive"), Cache: cache, Begin: func(n int64, folder string) {
+			announce(p, n, folder)
+		}}
+		defer func() { p.Archived = nil }()
+		return run(c)
 	}
 	return v
-}
-
-// onWholeCopy runs a verb that failed with err on a copy of the ledger as if nothing had left it.
-func onWholeCopy(p *cli.Program, c *cli.Context, err error, run func(*cli.Context) error) error {
-	service, openErr := p.Open(c.Context)
-	if openErr != nil {
-		return err
-	}
-	defer service.Store.Close()
-	dir := Folder(c, service.Store)
-	if !errors.Is(err, projection.ErrArchived) {
-		if may, lookErr := mayBeArchived(c, service.Store, dir); lookErr != nil || !may {
-			return errors.Join(err, lookErr)
-		}
-	}
-	if dir == "" {
-		return cli.WithHint(cli.Exitf(cli.ExitNothing, "%w", err),
-			"--archive DIR or %s says where the archive is", cli.ArchiveEnv)
-	}
-	temp, tempErr := os.MkdirTemp("", "jobledger-whole-")
-	if tempErr != nil {
-		return tempErr
-	}
-	defer os.RemoveAll(temp)
-	if err := announceCopy(p, c.Context, service.Store, dir); err != nil {
-		return err
-	}
-	whole, copyErr := archive.OpenCopy(c.Context, service.Store, dir, temp, true)
-	if copyErr != nil {
-		return copyErr
-	}
-	defer whole.Close()
-	p.Opened = whole
-	defer func() { p.Opened = nil }()
-	return run(c)
-}
-
-// anyLeft reports whether anything has left the ledger.
-func anyLeft(p *cli.Program, ctx context.Context) (left bool, err error) {
-	err = p.Read(ctx, func(tx *ledger.Tx) error {
-		h, err := projection.Horizon(ctx, tx)
-		left = h > 0
-		return err
-	})
-	return left, err
 }
 
 // absentJSON is an [projection.Absent] for programs.
@@ -144,9 +104,9 @@ type absentJSON struct {
 }
 
 // Note says on stderr how many jobs have left the ledger and are not in what was printed; what names these,
-// such as "are not listed". It says nothing where there are none, nor to a server, which says it itself.
+// such as "are not listed". It says nothing where there are none.
 func Note(p *cli.Program, a projection.Absent, what string) error {
-	if a.Jobs == 0 || p.Opened != nil {
+	if a.Jobs == 0 {
 		return nil
 	}
 	if !p.JSON {
@@ -216,39 +176,33 @@ func ID(ctx context.Context, store *ledger.Store, ref find.Ref) (id string, err 
 	return id, err
 }
 
-// copyPerSecond is how many events a second archive.Copy copies, about, as TestRemovalGivesSpaceBack
-// measures it.
-const copyPerSecond = 40_000
+// addedPerSecond is how many events a second the kept copy takes in, about: see docs/performance.md.
+const addedPerSecond = 40_000
 
-// announceCopy says that the whole history is read, and where that takes long, for about how long.
-func announceCopy(p *cli.Program, ctx context.Context, store *ledger.Store, dir string) error {
-	var events int64
-	err := store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		events, err = tx.Tail(ctx)
-		return err
-	})
-	takes := ""
-	if d := time.Duration(events) * time.Second / copyPerSecond; d >= time.Second {
-		takes = fmt.Sprintf(", and the ledger: %s, for about %s", words.Count(events, "event"), words.Roughly(d))
+// announce says that events are added to the kept copy, where that takes long.
+func announce(p *cli.Program, events int64, folder string) {
+	if d := time.Duration(events) * time.Second / addedPerSecond; d >= time.Second {
+		p.Message("a part of what is asked for is in the archive: reading %s into %s, for about %s",
+			words.Count(events, "event"), folder, words.Roughly(d))
 	}
-	p.Message("a part of what is asked for is in the archive: reading all of %s%s", dir, takes)
-	return err
 }
 
 // mayBeArchived reports whether the job that the line names may have left the ledger.
-func mayBeArchived(c *cli.Context, store *ledger.Store, dir string) (may bool, err error) {
-	err = store.Read(c.Context, func(tx *ledger.Tx) error {
+func mayBeArchived(p *cli.Program, c *cli.Context) (may bool, err error) {
+	service, err := p.Open(c.Context)
+	if err != nil {
+		return false, err
+	}
+	defer service.Store.Close()
+	err = service.Store.Read(c.Context, func(tx *ledger.Tx) error {
 		h, err := projection.Horizon(c.Context, tx)
 		may = h > 0
 		return err
 	})
-	id := cmp.Or(c.Args().First(), c.String("job"))
+	dir, id := Folder(c, service.Store), cmp.Or(c.Args().First(), c.String("job"))
 	if err != nil || !may || id == "" || dir == "" {
 		return may, err
 	}
-	_, _, err = archive.History(c.Context, store, dir, id)
-	if errors.Is(err, commands.ErrNoJob) {
-		return false, nil
-	}
-	return true, nil // also where several begin so, or a file is missing: the copy says which
+	_, _, err = archive.History(c.Context, service.Store, dir, id)
+	return !errors.Is(err, commands.ErrNoJob), nil // if several begin so, or a file is missing, the copy says it
 }

@@ -71,8 +71,8 @@ func (p *Verbs) events(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.Bool("follow") && p.Opened != nil && p.Opened.Whole {
-		return l.followAfter(c.Context, p.Opened)
+	if c.Bool("follow") && service.Store.Of != nil {
+		return l.followAfter(c.Context, service.Store.Of)
 	}
 	if c.Bool("follow") {
 		return l.follow(c.Context)
@@ -109,9 +109,9 @@ func (l *eventListing) print(ctx context.Context) error {
 	return nil
 }
 
-// followAfter prints the events of whole, a copy that has also those of the archive, and then follows the
-// ledger behind them.
-func (l *eventListing) followAfter(ctx context.Context, whole *ledger.Store) error {
+// followAfter prints the events of a copy that has also those of the archive, and then follows the ledger of
+// which it is.
+func (l *eventListing) followAfter(ctx context.Context, of *ledger.Store) error {
 	if err := l.print(ctx); err != nil {
 		return err
 	}
@@ -122,14 +122,7 @@ func (l *eventListing) followAfter(ctx context.Context, whole *ledger.Store) err
 		return nil
 	}
 	l.filter.After = max(l.filter.After, l.filter.Until)
-	l.Opened = nil
-	service, err := l.Open(ctx)
-	l.Opened = whole
-	if err != nil {
-		return err
-	}
-	defer service.Store.Close()
-	l.Store = service.Store
+	l.Store = of
 	l.filter.Until = l.filter.After
 	return l.follow(ctx)
 }

@@ -48,8 +48,7 @@ func (p *Verbs) History() cli.Verb {
 				}
 				return err
 			})
-			if errors.Is(err, commands.ErrNoJob) && ref.ID != "" && !p.Live &&
-				(p.Opened == nil || !p.Opened.Whole) {
+			if errors.Is(err, commands.ErrNoJob) && ref.ID != "" && !p.Live && p.Archived == nil {
 				var events []event.Event
 				events, err = p.archivedHistory(c, ref.ID, err)
 				h = q.Of(events)

@@ -150,7 +150,7 @@ func (p *Verbs) replayInto(
 	}
 	if done.Missing > 0 {
 		why := "erased since"
-		if service.Store.CopyOf != "" {
+		if service.Store.Of != nil {
 			why = "erased since, or left the ledger with their jobs,"
 		}
 		p.Message("%d %s %s %s missing in the copy", done.Missing,

@@ -101,7 +101,7 @@ func (p *Verbs) list(c *cli.Context, limit int) error {
 		return err
 	}
 	keys, ids := find.Named(asked)
-	err = find.Left(c.Context, service.Store, archived.Folder(c, service.Store), q.Filter.Queues, keys, ids)
+	err = find.Left(c.Context, service.Store, archived.Folder(c, service.Store), q, keys, ids)
 	if err != nil {
 		return err
 	}

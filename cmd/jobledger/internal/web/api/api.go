@@ -45,7 +45,6 @@ type Config struct {
 	Now      func() time.Time
 	Search   time.Duration // how long a search for jobs takes at most, about; 0: [SearchTime]
 	Archive  string        // the folder of the archive; "": it is not known
-	Copy     bool          // Store is a copy, without payloads and results
 	Examine  func(context.Context) ([]doctor.Finding, error)
 	Report   func(format string, args ...any) // logs a fault of the server, in one line
 }

@@ -9,7 +9,6 @@ import (
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/commands"
 	"jobledger/commands/archive"
-	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
 )
@@ -33,21 +32,11 @@ func (a *API) MayBeArchived(r *http.Request, err error) bool {
 	return found && door.CallerOf(ctx).Queue(queue)
 }
 
-// removed reports whether anything has left the ledger.
-func (a *API) removed(ctx context.Context) bool {
-	var horizon int64
-	err := a.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		horizon, err = projection.Horizon(ctx, tx)
-		return err
-	})
-	return err == nil && horizon > 0
-}
-
 // archivedQueue returns the queue of the job that has left the ledger, whose id is, or begins with, id.
 // found is true also where that cannot be said, as because a file is missing, which the copy names; then
 // queue is "".
 func (a *API) archivedQueue(ctx context.Context, id string) (queue string, found bool) {
-	if a.Archive == "" || !a.removed(ctx) {
+	if a.Archive == "" {
 		return "", false
 	}
 	history, _, err := archive.History(ctx, a.Store, a.Archive, id)

@@ -38,10 +38,6 @@ func (a *API) incident(w http.ResponseWriter, r *http.Request) error {
 		given[name] = query.Get(name) == "true"
 		query.Del(name)
 	}
-	if given["bodies"] && a.Copy {
-		return door.Refusal(http.StatusNotFound, "archived", "the window begins in what is in the archive, the "+
-			"payloads of which are not read here: ask without bodies")
-	}
 	if given["bodies"] && !MaySeeBodies(r.Context()) {
 		return door.Refusal(http.StatusForbidden, "forbidden", "this credential has no right to payloads")
 	}

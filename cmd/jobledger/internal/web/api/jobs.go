@@ -75,7 +75,7 @@ func (a *API) JobsOf(ctx context.Context, params url.Values) (q query.Jobs, err 
 		return q, err
 	}
 	keys, ids := find.Named(params)
-	return q, find.Left(ctx, a.Store, a.Archive, q.Filter.Queues, keys, ids)
+	return q, find.Left(ctx, a.Store, a.Archive, q, keys, ids)
 }
 
 // Page returns at most limit jobs that q asks for, and the number of the one after them; 0: there is none.

@@ -228,10 +228,10 @@ func CallerOf(ctx context.Context) Caller {
 	return c
 }
 
-// Reading returns ctx as that of a request whose caller has no other right than to read.
+// Reading returns ctx as that of a request whose caller has no other rights than to read, also bodies.
 func Reading(ctx context.Context) context.Context {
 	c := CallerOf(ctx)
-	c.Rights &= Read
+	c.Rights &= Read | Bodies
 	return context.WithValue(ctx, callerKey{}, c)
 }
 

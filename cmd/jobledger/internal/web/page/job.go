@@ -35,7 +35,6 @@ type jobView struct {
 	Payload  string
 	Result   string
 	Withheld bool // payload, result and logs, which this caller may not see
-	Copy     bool // they are in the archive only
 	Logs     []logView
 	Earlier  int // attempts before those of Logs
 }
@@ -90,7 +89,6 @@ func (p *Pages) jobPage(w http.ResponseWriter, r *http.Request) error {
 	view.Pairs = slices.DeleteFunc(print.JobPairs(j, now, true), func(pair [2]string) bool {
 		return pair[1] == "" || pair[0] == "payload" || pair[0] == "result" || pair[0] == "job"
 	})
-	view.Copy = p.Copy
 	if view.Withheld = !api.MaySeeBodies(r.Context()); !j.Erased && !view.Withheld {
 		view.Payload = words.Body(j.Payload, true)
 		if j.Result != nil {

@@ -3,7 +3,6 @@ package send
 import (
 	"cmp"
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/ledger"
-	"jobledger/projection"
 )
 
 // ExportParams are the parameters of an export.
@@ -32,7 +30,7 @@ func (a *Sender) export(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case err != nil:
 		return err
-	case bodies && !api.MaySeeBodies(r.Context()) && !a.Copy: // which has none
+	case bodies && !api.MaySeeBodies(r.Context()):
 		return door.Refusal(http.StatusForbidden, "forbidden", "this credential has no right to payloads")
 	}
 	form := cmp.Or(params.Get("format"), "jsonl")
@@ -56,10 +54,6 @@ func (a *Sender) export(w http.ResponseWriter, r *http.Request) error {
 		return err
 	})
 	options := export.LinesOptions{Bodies: bodies}
-	if errors.Is(err, projection.ErrArchived) && a.Archive != "" && form == "jsonl" {
-		options.Archive = a.Archive
-		window, err = export.BetweenWithArchive(r.Context(), a.Store, a.Archive, asked.From, asked.To)
-	}
 	if err != nil {
 		return err
 	}

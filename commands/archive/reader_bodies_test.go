@@ -40,7 +40,7 @@ func TestCopyMissesNoBodyThatLeft(t *testing.T) {
 	}
 	copied := func() []audit.Finding {
 		t.Helper()
-		whole, err := archive.OpenCopy(t.Context(), s.Store, dir, t.TempDir(), true)
+		whole, err := archive.Reader{Store: s.Store, Dir: dir}.Open(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
