@@ -34,7 +34,7 @@ func (a *API) moments(w http.ResponseWriter, r *http.Request) error {
 		if tail, err = tx.Tail(r.Context()); err != nil {
 			return err
 		}
-		m, _, err := a.asked(r.Context(), tx, query)
+		m, err := a.asked(r.Context(), tx, query)
 		if err != nil {
 			return err
 		}

@@ -68,7 +68,7 @@ func (a *API) ledger(w http.ResponseWriter, r *http.Request) error {
 		if tail, err = tx.Tail(r.Context()); err != nil {
 			return err
 		}
-		m, _, err := a.asked(r.Context(), tx, query)
+		m, err := a.asked(r.Context(), tx, query)
 		if pos = m.Pos; err != nil || pos == 0 {
 			return err
 		}

@@ -31,14 +31,12 @@ func (a *API) Moment(ctx context.Context, tx *ledger.Tx, name, value string) (pr
 }
 
 // asked returns the moment that the parameter at of query names; without, that of the last event.
-func (a *API) asked(ctx context.Context, tx *ledger.Tx, query url.Values) (m projection.Moment, past bool,
-	err error) {
+func (a *API) asked(ctx context.Context, tx *ledger.Tx, query url.Values) (m projection.Moment, err error) {
 	if query.Has("at") {
-		m, err = a.Moment(ctx, tx, "at", query.Get("at"))
-		return m, true, err
+		return a.Moment(ctx, tx, "at", query.Get("at"))
 	}
 	m.Pos, err = tx.Tail(ctx)
-	return m, false, err
+	return m, err
 }
 
 // Span returns the window that query names, whose parameters were checked. Without to it ends at the moment
