@@ -101,7 +101,7 @@ func TestServeHidesBodies(t *testing.T) {
 	var addresses []string
 	for _, path := range paths {
 		path = strings.NewReplacer("{job}", string(done.ID), "{queue}", "mail", "{worker}", "w1", "{pos}",
-			fmt.Sprint(tail), "{attempt}", "1", "{stream}", "out").Replace(path)
+			fmt.Sprint(tail), "{attempt}", "1", "{report}", "causes", "{stream}", "out").Replace(path)
 		switch {
 		case strings.HasSuffix(path, "/stream"):
 			addresses = append(addresses, path+"?after=0")

@@ -21,7 +21,8 @@ func TestAnswersAreInTheDocument(t *testing.T) {
 		if operations["get"].Responses == nil || strings.HasPrefix(path, "/api/v1/claims") {
 			continue // for producers and workers: the test of package web sends their examples
 		}
-		address := strings.NewReplacer("{job}", job, "{queue}", "mail", "{pos}", "17", "{attempt}", "1", "{stream}",
+		address := strings.NewReplacer("{job}", job, "{queue}", "mail", "{pos}", "17", "{attempt}", "1",
+			"{report}", "causes", "{stream}",
 			"out").Replace(path)
 		addresses := []string{address}
 		for _, p := range operations["get"].Parameters {

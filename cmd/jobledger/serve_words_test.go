@@ -74,7 +74,8 @@ func TestProblemsSpeakOfParameters(t *testing.T) {
 			strings.HasSuffix(path, "/export") {
 			continue
 		}
-		address := strings.NewReplacer("{job}", job, "{queue}", "mail", "{pos}", "17", "{attempt}", "1", "{stream}",
+		address := strings.NewReplacer("{job}", job, "{queue}", "mail", "{pos}", "17", "{attempt}", "1",
+			"{report}", "causes", "{stream}",
 			"out").Replace(path)
 		var names []string
 		for _, p := range operation.Parameters {

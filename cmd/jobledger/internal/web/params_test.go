@@ -24,7 +24,7 @@ func TestNoParameterIsIgnored(t *testing.T) {
 			continue
 		}
 		path = strings.NewReplacer("{$}", "", "{job}", string(s.job), "{queue}", "mail", "{pos}", "1",
-			"{worker}", "alpha", "{attempt}", "1", "{stream}", "out").Replace(path)
+			"{worker}", "alpha", "{attempt}", "1", "{report}", "causes", "{stream}", "out").Replace(path)
 		credential := []string{"Cookie", cookie}
 		if strings.HasPrefix(path, api.Root) {
 			credential = []string{"Authorization", token}

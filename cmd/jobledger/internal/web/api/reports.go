@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"jobledger/cmd/jobledger/internal/find"
 	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/ledger"
@@ -44,7 +43,7 @@ func (a *API) readReport(r *http.Request, tx *ledger.Tx, s query.Lanes) (any, er
 		asked.Now = made.At
 	}
 	if err == nil && given.Has("job") {
-		asked.Job, err = find.Ref{ID: given.Get("job")}.Number(r.Context(), tx)
+		asked.Job, err = numberOf(r.Context(), tx, given.Get("job"))
 	}
 	if err != nil {
 		return nil, err
