@@ -266,11 +266,11 @@ func TestPartsHideNothing(t *testing.T) {
 			}
 		}
 	}
-	attacks(ledgertest.Size(5, 8, 150))
+	attacks(ledgertest.Size(5, 8, 60))
 
 	asOfOld(t, s.Store)
 	verify(t, s.Store)
-	attacks(ledgertest.Size(3, 5, 100))
+	attacks(ledgertest.Size(3, 5, 40))
 	var read []archive.File
 	each := func(f archive.File) error {
 		read = append(read, f)
@@ -290,7 +290,7 @@ func TestPartsHideNothing(t *testing.T) {
 		}
 	}
 	verify(t, s.Store)
-	attacks(ledgertest.Size(0, 0, 50))
+	attacks(ledgertest.Size(0, 0, 20))
 	read = nil
 	if err := archive.Describe(t.Context(), s, actor, dir, true, each); err != nil || len(read) != 3 ||
 		len(described(t, s.Store)) != 3 {
