@@ -105,7 +105,8 @@ var Checks = [...]Check{
 		"left", false},
 	{FindRemoved, "a `removed` of what was not archived, or a wrong count of what is left, of the keys " +
 		"that were kept, or in the table `departed`", false},
-	{FindSealGone, "seal 1 is not the one that was recorded when sealing began: seals were deleted", false},
+	{FindSealGone, "the first seal is not the one that was recorded when sealing began: seals were " +
+		"deleted", false},
 }
 
 // Verified is the result of Verify.
