@@ -13,6 +13,7 @@ import (
 
 	"jobledger/commands"
 	"jobledger/commands/schedule"
+	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/process"
 )
@@ -146,7 +147,11 @@ func (w *Worker) Run(ctx context.Context) (Stats, error) {
 	if ctx.Err() != nil {
 		return Stats{}, nil
 	}
-	if err := l.backend.WorkerStarted(ctx, w.Process, w.Queues, w.Capabilities); err != nil {
+	err = ledger.ErrUnknown // the connection broke at the commit: said twice, it is as true
+	for tries := 0; tries < 5 && errors.Is(err, ledger.ErrUnknown); tries++ {
+		err = l.backend.WorkerStarted(ctx, w.Process, w.Queues, w.Capabilities)
+	}
+	if err != nil {
 		return Stats{}, err
 	}
 	l.presentAt = time.Now()

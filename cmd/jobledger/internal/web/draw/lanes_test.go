@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	_ "jobledger/ledger/ledgertest"
 	"jobledger/projection"
 	"jobledger/projection/query"
 )
