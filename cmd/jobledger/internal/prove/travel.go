@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/proof"
 	"jobledger/ledger/tree"
@@ -105,8 +106,8 @@ func sealsOf(list []proof.Checkpoint, texts [][]byte, file []byte) (seals []tree
 	_, section, said := bytes.Cut(file, []byte("\n"+travelHeader))
 	lines := strings.Split(strings.TrimSuffix(string(section), "\n"), "\n")
 	if said && len(lines) != len(texts) {
-		return nil, fmt.Errorf("%w: %d checkpoints, and %d lines about them", proof.ErrInvalid, len(texts),
-			len(lines))
+		return nil, fmt.Errorf("%w: %s, and %s about them", proof.ErrInvalid,
+			words.Count(int64(len(texts)), "checkpoint"), words.Count(int64(len(lines)), "line"))
 	}
 	for i, c := range list {
 		s := tree.Seal{Size: c.Size, Root: c.Root, Note: string(texts[i])}
