@@ -270,20 +270,19 @@ func TestAttackEvidence(t *testing.T) {
 		"copy from before sealing put back": func(s site) {
 			s.run(workNone...)
 			s.replace("unsealed.db")
-			s.wantExit(0,
+			s.wantExit(8,
 				`the ledger here is not sealed, but when this host saw it last it was, as jobs\.example\.com`,
-				workNone...)
-			s.wantExit(0, `^jobledger: queue none has never had a job\njobledger: worker`, workNone...)
+				workAgain...)
 			s.wantExit(8, `C01 .*has never had that name`, againstKept...)
 		},
 		"older copy under another name": func(s site) {
 			s.run(workNone...)
 			s.replace("unsealed.db")
 			s.run("seal", "--init", "--origin", "jobs.example.org")
-			s.wantExit(3, `the ledger here is jobs\.example\.org, but .* it was jobs\.example\.com`, "witness")
-			s.wantExit(0,
+			s.wantExit(8, `the ledger here is jobs\.example\.org, but .* it was jobs\.example\.com`, "witness")
+			s.wantExit(8,
 				`the ledger here is jobs\.example\.org, but when this host saw it last it was jobs\.example\.com`,
-				workNone...)
+				workAgain...)
 			s.wantExit(8, `C01 .*has never had that name`, againstKept...)
 		},
 		"copy put back after a restore that is known": func(s site) {
@@ -292,6 +291,8 @@ func TestAttackEvidence(t *testing.T) {
 			s.run("restore", "old.db", "--force")
 			s.run("backup", "later.db")
 			s.wantExit(0, `event 273 explains it`, workAgain...)
+			s.wantExit(0, `another than this host saw: .*event 273 explains it`, workNone...) // at each start
+			s.wantExit(0, `Z restored: .*; this host had seen jobs\.example\.com \d+ `, "witness")
 			s.replace("later.db")
 			s.ok(os.Remove(s.path("ran")))
 			s.wantExit(8, sawMore, workAgain...)

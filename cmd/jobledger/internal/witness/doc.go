@@ -4,12 +4,13 @@
 // what the ledger alone cannot show.
 //
 //	seen, err := witness.In(folder).Look(ctx, store)
-//	if err == nil && await.Alarm() { … claim nothing }
+//	if err == nil && seen.Alarm() { … claim nothing }
 //
-// A ledger that is not sealed, or has another name than what was seen, has nothing to be compared with: then
-// a witness says only that there was another ledger at its address.
+// A ledger that is not sealed, or has another name than the one that was seen at its address, is not a
+// continuation of that either. What was seen is never forgotten: once it is replaced, because a restore
+// explains that or an operator accepts it, it is in the history of the address.
 //
-// Files in reading order: witness.go, place.go, file.go, guard.go.
+// Files in reading order: witness.go, history.go, place.go, file.go, guard.go.
 //
 // Held by TestWitnessGoesOnWithTheLedger, TestWitnessReplacesOnlyWhatItRead and
 // TestGuardStopsARunningWorker here, and by TestScripts/witness of the program.

@@ -92,22 +92,3 @@ func (w *Witness) replace(file string, was, text []byte) error {
 	}
 	return nil
 }
-
-// remove removes a file after it has added a line to the list of those that were removed.
-func (w *Witness) remove(file, line string) error {
-	list, err := os.OpenFile(file+".forgotten", os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return &FileError{err}
-	}
-	_, err = list.WriteString(line)
-	if err == nil {
-		err = list.Sync()
-	}
-	if err = errors.Join(err, list.Close()); err == nil {
-		err = os.Remove(file)
-	}
-	if err != nil {
-		return &FileError{err}
-	}
-	return nil
-}

@@ -25,7 +25,7 @@ type Guard struct {
 type AlarmError struct{ Seen Seen }
 
 func (e *AlarmError) Error() string {
-	return "the ledger is not a continuation of what this host saw: " + e.Seen.Before.String()
+	return "the ledger is not a continuation of what this host saw: " + e.Seen.Difference()
 }
 
 // finalLook bounds how long the look at the end of a worker may take.
@@ -82,8 +82,9 @@ func (g *Guard) err() error {
 // look compares the ledger with what was seen, and advances unless that is an alarm.
 func (g *Guard) look(ctx context.Context) {
 	seen, err := g.Witness.Advance(ctx, g.Store)
-	if text := seen.Renamed(); text != "" {
-		g.warn(text)
+	if text := seen.Pending(); text != "" {
+		g.warn("the ledger is another than this host saw: " + text +
+			"; this is said at each start until 'jobledger witness --accept --reason …'")
 	}
 	switch {
 	case err != nil && ctx.Err() == nil:
@@ -91,8 +92,6 @@ func (g *Guard) look(ctx context.Context) {
 	case err != nil:
 	case seen.Alarm():
 		g.alarm = &AlarmError{seen}
-	case seen.Restored != nil:
-		g.warn(fmt.Sprintf("the ledger is another than this host saw: %s", seen.Before))
 	}
 }
 

@@ -11,11 +11,12 @@ import (
 	"jobledger/ledger"
 )
 
-// place is the file that holds the name that the ledger at an address had when this host saw it last. The
-// host is a part of its name, since hosts may share the folder and have other ledgers at the same path.
-func (w *Witness) place(address string) string {
+// place is a file about an address: "name" has the name that the ledger there had when this host saw it last,
+// and "history" what was replaced. The host is a part of its name, since hosts may share the folder and have
+// other ledgers at the same path.
+func (w *Witness) place(address, what string) string {
 	host, _ := os.Hostname()
-	return filepath.Join(w.folder, fmt.Sprintf("%x.name", sha256.Sum256([]byte(host+"\n"+address))))
+	return filepath.Join(w.folder, fmt.Sprintf("%x.%s", sha256.Sum256([]byte(host+"\n"+address)), what))
 }
 
 // nameAt returns the name that the ledger at an address had; "" where none is known. What cannot be read is
@@ -24,7 +25,7 @@ func (w *Witness) nameAt(address string) string {
 	if w.folder == "" {
 		return ""
 	}
-	text, err := os.ReadFile(w.place(address))
+	text, err := os.ReadFile(w.place(address, "name"))
 	if err != nil {
 		return ""
 	}
@@ -37,7 +38,7 @@ func (w *Witness) keepName(store *ledger.Store, s Seen) error {
 	if was == s.Origin || w.folder == "" {
 		return nil
 	}
-	file := w.place(store.Path())
+	file := w.place(store.Path(), "name")
 	if s.Origin == "" {
 		if err := os.Remove(file); err != nil {
 			return &FileError{err}

@@ -72,11 +72,21 @@ func TestWitnessGoesOnWithTheLedger(t *testing.T) {
 			t.Fatalf("another history: got %+v, %v", seen, err)
 		}
 	}
-	if _, ok, err := w.Forget("jobs.example.com", actor, "known", time.Now()); !ok || err != nil {
-		t.Fatal(ok, err)
+	forged, err := w.Look(t.Context(), s.Store)
+	if err == nil {
+		_, err = w.Accept(t.Context(), s.Store, actor, "known", time.Now())
 	}
-	if seen, err := w.Advance(t.Context(), s.Store); err != nil || seen.Alarm() || seen.Before != nil {
-		t.Errorf("forgotten: got %+v, %v", seen, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	saw, _ := forged.Before.Checkpoint.Sign()
+	seen, err := w.Advance(t.Context(), s.Store)
+	if err != nil || seen.Alarm() || !seen.Before.Same() || len(seen.History) != 1 || seen.Pending() != "" {
+		t.Fatalf("accepted: got %+v, %v", seen, err)
+	}
+	if r := seen.History[0]; r.What != "differs" || !r.Accepted || r.Actor != actor || r.Reason != "known" ||
+		r.Checkpoint != string(saw) {
+		t.Errorf("the history has %+v", r)
 	}
 }
 

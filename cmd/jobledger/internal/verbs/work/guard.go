@@ -29,7 +29,9 @@ func witnessError(p *Verbs, err error) error {
 	before, now := alarm.Seen.Before.Checkpoint, alarm.Seen.Now
 	p.Message("this host saw %s with %s and the root %s", before.Origin, words.Count(before.Size, "event"),
 		before.Root)
-	p.Message("the ledger is %s with %s and the root %s", now.Origin, words.Count(now.Size, "event"), now.Root)
+	if alarm.Seen.Sealed {
+		p.Message("the ledger is %s with %s and the root %s", now.Origin, words.Count(now.Size, "event"), now.Root)
+	}
 	return cli.WithHint(cli.Exitf(cli.ExitDiscrepancy, "no more jobs are claimed: %w", alarm),
-		"if you know why and it is right, 'jobledger witness --forget --reason …%s'", p.DBFlag())
+		"if you know why and it is right, 'jobledger witness --accept --reason …%s'", p.DBFlag())
 }
