@@ -167,6 +167,9 @@ var trials = []trial{
 		}},
 	{name: "seal", steps: []string{"hashed", "block", "rooted", "seal"},
 		prepare: func(p serviceRig) invocation {
+			if _, err := p.StartSealing(context.Background(), "cli:test", "", "", ""); err != nil {
+				p.Fatal(err)
+			}
 			jobs := make([]commands.Enqueue, 700)
 			for i := range jobs {
 				jobs[i].Queue = "mail"
@@ -174,18 +177,15 @@ var trials = []trial{
 			if _, err := p.Enqueue(context.Background(), "cli:test", jobs...); err != nil {
 				p.Fatal(err)
 			}
-			if _, err := p.StartSealing(context.Background(), "cli:test", "", "", ""); err != nil {
-				p.Fatal(err)
-			}
 			return invoke("seal")
 		}},
 	{name: "checkpoint", steps: []string{"hashed", "sealed", "handed-out"},
 		prepare: func(p serviceRig) invocation {
-			jobs := slices.Repeat([]commands.Enqueue{{Queue: "mail"}}, 300)
-			if _, err := p.Enqueue(context.Background(), "cli:test", jobs...); err != nil {
+			if _, err := p.StartSealing(context.Background(), "cli:test", "", "", ""); err != nil {
 				p.Fatal(err)
 			}
-			if _, err := p.StartSealing(context.Background(), "cli:test", "", "", ""); err != nil {
+			jobs := slices.Repeat([]commands.Enqueue{{Queue: "mail"}}, 300)
+			if _, err := p.Enqueue(context.Background(), "cli:test", jobs...); err != nil {
 				p.Fatal(err)
 			}
 			return invoke("checkpoint", "--to", "kept")
@@ -214,8 +214,8 @@ var trials = []trial{
 				r.Errorf("the archive has %s", files)
 			}
 			names, err := filepath.Glob(r.path(db + ".archive/*"))
-			if len(names) != 2 || err != nil {
-				r.Errorf("the folder has %v, want a file and its index: %v", names, err)
+			if len(names) != 3 || err != nil {
+				r.Errorf("the folder has %v, want a file, its index and its summary: %v", names, err)
 			}
 		}},
 	{name: "import", adds: "enqueued claimed succeeded imported", then: cli.ExitConflict,
