@@ -51,11 +51,11 @@ func watch(t *testing.T, script string, task func(job string) map[string]any) (s
 
 // A page that follows the ledger says within 5 s that it is not true any more, however it loses the server:
 // that is killed, stopped or ended, the cable to it is cut, or the session has ended in another tab. The long
-// tier loses it 20 times each way.
+// tier loses it four times each way, with -answers 20 times.
 func TestStaleSign(t *testing.T) {
 	ledgertest.Slow(t)
 	t.Parallel()
-	rounds := ledgertest.Size(1, 1, 10)
+	rounds := ledgertest.Size(1, 1, answersSize(2, 10))
 	seconds := watch(t, "stale.mjs", func(string) map[string]any { return map[string]any{"rounds": rounds} })
 	t.Logf("seconds until the sign: %v", seconds)
 	for way, took := range seconds {
