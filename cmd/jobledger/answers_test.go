@@ -31,7 +31,8 @@ type knownDifference struct {
 	short                     bool // with -answers the histories are longer, and do not show it
 }
 
-var everyAnswer = flag.Bool("answers", false, "the differential test at all of its moments, its mutants, and pages at 200 of theirs")
+var everyAnswer = flag.Bool("answers", false,
+	"the differential test at all of its moments, its mutants, and pages at 200 of theirs")
 
 // answersSize is few, or with -answers all.
 func answersSize(few, all int) int {
