@@ -162,10 +162,7 @@ func RemovePartial(dir string, hi int64) error {
 		if !ok {
 			continue
 		}
-		if dot := strings.LastIndexByte(whole, '.'); dot >= 0 {
-			whole = whole[:dot] // without the random part
-		}
-		whole, _, _ = strings.Cut(whole, ".") // without its end
+		whole, _, _ = strings.Cut(whole, ".") // without its end, and the random part
 		if r, ok := ParseName(whole + ".jsonl.gz"); ok && r.Hi <= hi {
 			gone := os.Remove(filepath.Join(dir, entry.Name()))
 			if !errors.Is(gone, fs.ErrNotExist) { // the process whose file it was may have removed it
