@@ -15,7 +15,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web"
 	"jobledger/cmd/jobledger/internal/web/access"
 	"jobledger/cmd/jobledger/internal/web/door"
-	"jobledger/cmd/jobledger/internal/web/page"
+	"jobledger/cmd/jobledger/internal/web/frame"
 	"jobledger/commands"
 	"jobledger/commands/archive"
 	"jobledger/commands/cron"
@@ -158,7 +158,7 @@ func (p *program) useZone(name string) error {
 	if name == "" {
 		return nil
 	}
-	zone, err := page.ReadZone(name)
+	zone, err := frame.ReadZone(name)
 	if err != nil {
 		return cli.Usagef("--zone: %w", err)
 	}

@@ -10,8 +10,10 @@ import (
 
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/web/frame"
 	"jobledger/cmd/jobledger/internal/web/page"
 	"jobledger/cmd/jobledger/internal/web/send"
+	"jobledger/cmd/jobledger/internal/web/then"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/commands/archive"
 	"jobledger/ledger"
@@ -134,13 +136,15 @@ func (s *Server) handleOn(store *ledger.Store, pattern string) handle {
 	config := s.api.Config
 	config.Store, config.Archive = store, ""
 	config.Moments, config.Figures = new(view.Moments), new(view.Now)
-	pages := &page.Pages{Acts: s.pages.Acts, Ledgers: s.pages.Ledgers, Name: s.pages.Name}
-	pages.API = api.New(config)
+	site := &frame.Site{API: api.New(config), Ledgers: s.pages.Ledgers, Name: s.pages.Name}
+	pages := &page.Pages{Site: site, Acts: s.pages.Acts}
 	routes := readers(pages)
 	return routes[slices.IndexFunc(routes, func(rt door.Route) bool { return rt.Pattern == pattern })].Handle
 }
 
 // readers are the routes with which a ledger is looked at.
 func readers(pages *page.Pages) []door.Route {
-	return append(append(pages.API.Routes(), send.New(pages.API).Routes()...), pages.Routes()...)
+	past := &then.Pages{Site: pages.Site}
+	return slices.Concat(pages.API.Routes(), send.New(pages.API).Routes(), pages.Routes(), past.Routes(),
+		pages.FrameRoutes())
 }

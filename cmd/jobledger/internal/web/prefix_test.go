@@ -22,7 +22,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/access"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
-	"jobledger/cmd/jobledger/internal/web/page"
+	"jobledger/cmd/jobledger/internal/web/frame"
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
 	"jobledger/commands/remote"
@@ -180,7 +180,7 @@ func (b *behind) walk() {
 	if len(seen) < 30 || streams == 0 {
 		b.t.Errorf("%d addresses, %d streams", len(seen), streams)
 	}
-	_, addresses := page.Assets()
+	_, addresses := frame.Assets()
 	for _, path := range addresses {
 		if _, text := b.do("GET", b.public+path, ""); strings.HasSuffix(path, ".js") {
 			for line := range strings.Lines(text) {

@@ -15,6 +15,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/act"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/web/frame"
 	"jobledger/cmd/jobledger/internal/web/hook"
 	"jobledger/cmd/jobledger/internal/web/meter"
 	"jobledger/cmd/jobledger/internal/web/page"
@@ -96,7 +97,7 @@ func New(c Config) *Server {
 	if c.Times == (Times{}) {
 		c.Times = DefaultTimes
 	}
-	pages := &page.Pages{Name: c.Name}
+	pages := &page.Pages{Site: &frame.Site{Name: c.Name}}
 	c.Keys, c.AskTimeout, c.ShowProblem = &access.Keys{Path: c.Access}, c.Times.Ask, pages.ShowProblem
 	s := &Server{Config: c, follower: view.NewFollower(), verifier: view.NewVerifier(c.Now, c.CheckAt)}
 	s.door = door.New(c.Config)
@@ -141,9 +142,9 @@ func (s *Server) Pages() (paths []string) {
 // ShowAll has each of the servers show an overview of all of them; addresses are those of their pages. It is
 // called before they serve.
 func ShowAll(servers []*Server, names, addresses []string) {
-	var all []page.Ledger
+	var all []frame.Ledger
 	for i, s := range servers {
-		all = append(all, page.Ledger{Name: names[i], Address: addresses[i], API: s.api})
+		all = append(all, frame.Ledger{Name: names[i], Address: addresses[i], API: s.api})
 	}
 	for _, s := range servers {
 		s.pages.Ledgers = all

@@ -16,7 +16,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/web/apitest"
 	"jobledger/cmd/jobledger/internal/web/door"
-	"jobledger/cmd/jobledger/internal/web/page"
+	"jobledger/cmd/jobledger/internal/web/frame"
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
 	"jobledger/ledger"
@@ -322,7 +322,7 @@ func TestOverviewShowsQueues(t *testing.T) {
 			t.Errorf("the page has %q, which its policy forbids", inline)
 		}
 	}
-	_, addresses := page.Assets()
+	_, addresses := frame.Assets()
 	for name, path := range addresses {
 		if answer, _ := s.do("GET", path, nil); answer.StatusCode != http.StatusOK ||
 			!strings.Contains(answer.Header.Get("Cache-Control"), "immutable") {

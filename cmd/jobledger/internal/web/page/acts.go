@@ -1,17 +1,16 @@
 package page
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/web/act"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/web/frame"
 	"jobledger/cmd/jobledger/internal/when"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -41,29 +40,16 @@ func (p *Pages) actRoutes() (routes []door.Route) {
 		MaxBody: maxActForm, Handle: p.actsPage})
 }
 
-// form reads the form that r has.
-func form(r *http.Request) (url.Values, error) {
-	switch err := r.ParseForm(); {
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, door.Refusal(http.StatusRequestTimeout, "slow", "the form did not arrive")
-	case err != nil:
-		return nil, door.Refusal(http.StatusBadRequest, "usage", "the form cannot be read")
-	}
-	return r.PostForm, nil
-}
-
-var errReason = door.BadInput("reason", "say why: the reason is empty")
-
 func (p *Pages) jobAct(verb string) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		given, err := form(r)
+		given, err := frame.Form(r)
 		if err != nil {
 			return err
 		}
 		request := act.Request{Reason: strings.TrimSpace(given.Get("reason")), Now: given.Get("now") == "true",
 			Succeeded: given.Get("succeeded") == "true"}
 		if request.Reason == "" {
-			return errReason
+			return frame.ErrReason
 		}
 		seq, err := strconv.ParseInt(given.Get("seq"), 10, 64)
 		if request.Seqs = []int64{seq}; err != nil || seq < 1 {
@@ -93,13 +79,13 @@ func (p *Pages) jobAct(verb string) func(http.ResponseWriter, *http.Request) err
 
 func (p *Pages) queueAct(verb string) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		given, err := form(r)
+		given, err := frame.Form(r)
 		if err != nil {
 			return err
 		}
 		reason := strings.TrimSpace(given.Get("reason"))
 		if reason == "" {
-			return errReason
+			return frame.ErrReason
 		}
 		queue := r.PathValue("queue")
 		if _, err := p.Acts.Queue(r.Context(), verb, queue, reason); err != nil {
@@ -112,10 +98,10 @@ func (p *Pages) queueAct(verb string) func(http.ResponseWriter, *http.Request) e
 
 // actsView is what the page of an act on many jobs shows.
 type actsView struct {
-	frame
+	frame.Frame
 	Did    act.Tally
-	Filter []param      // of the set
-	Jobs   []act.Chosen // that were ticked; none: it is all that Filter selects
+	Filter []frame.Param // of the set
+	Jobs   []act.Chosen  // that were ticked; none: it is all that Filter selects
 	Reason string
 	Spread string
 	Events string // the address of what was done
@@ -125,7 +111,7 @@ type actsView struct {
 }
 
 // setOf reads which jobs a form is about: all that its filter selects, or those that are ticked.
-func setOf(given url.Values) (filter []param, jobs []act.Chosen, err error) {
+func setOf(given url.Values) (filter []frame.Param, jobs []act.Chosen, err error) {
 	bad := func(text string) error { return door.Refusal(http.StatusBadRequest, "usage", text) }
 	for _, id := range given["job"] {
 		jobs = append(jobs, act.Chosen{ID: event.JobID(id)})
@@ -143,7 +129,7 @@ func setOf(given url.Values) (filter []param, jobs []act.Chosen, err error) {
 	for _, name := range api.ResourceAt("/jobs").Doc.Query {
 		for _, value := range given["f_"+name] {
 			if value != "" && name != "at" && name != "limit" {
-				filter = append(filter, param{name, value})
+				filter = append(filter, frame.Param{Name: name, Value: value})
 			}
 		}
 	}
@@ -167,7 +153,7 @@ func findOf(jobs []act.Chosen) string {
 
 // actsPage does what a form says to many jobs, or says first what it would do.
 func (p *Pages) actsPage(w http.ResponseWriter, r *http.Request) error {
-	given, err := form(r)
+	given, err := frame.Form(r)
 	if err != nil {
 		return err
 	}
@@ -190,7 +176,7 @@ func (p *Pages) actsPage(w http.ResponseWriter, r *http.Request) error {
 	shown.Jobs = m.Jobs
 	if !m.DryRun {
 		if m.Reason == "" {
-			return errReason
+			return frame.ErrReason
 		}
 		set, err := p.Acts.Set(r.Context(), m)
 		if err != nil {
@@ -216,12 +202,12 @@ func (p *Pages) actsPage(w http.ResponseWriter, r *http.Request) error {
 			"to": {fmt.Sprintf("pos:%d", shown.Did.To)}, "actor": {door.CallerOf(r.Context()).Actor}}.Encode()
 	}
 	err = p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
-		shown.frame, err = p.frameAt(r, url.Values{}, tx, moment{}, strings.ToUpper(m.Verb[:1])+m.Verb[1:])
+		shown.Frame, err = p.FrameAt(r, url.Values{}, tx, frame.Moment{}, strings.ToUpper(m.Verb[:1])+m.Verb[1:])
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	shown.Link = ""
-	return p.render(w, "acts", shown)
+	return p.Render(w, "acts", shown)
 }

@@ -8,11 +8,12 @@ import (
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/apidoc"
 	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/web/frame"
 )
 
 // apiView is what the page of the API shows.
 type apiView struct {
-	frame
+	frame.Frame
 	About    string
 	Root     string
 	Problem  apidoc.Field
@@ -29,7 +30,7 @@ type apiSection struct {
 // apiPage shows the description of the API to people.
 func (p *Pages) apiPage(w http.ResponseWriter, r *http.Request) error {
 	d, operations := apidoc.Read()
-	shown := apiView{frame: p.emptyFrame(r, "API"), About: d.About(), Root: api.Root,
+	shown := apiView{Frame: p.EmptyFrame(r, "API"), About: d.About(), Root: api.Root,
 		Count: len(operations)}
 	if caller := door.CallerOf(r.Context()); !caller.Has(door.Read) || !caller.AllQueues() {
 		shown.Nav = nil // the other pages are not for this caller
@@ -51,7 +52,7 @@ func (p *Pages) apiPage(w http.ResponseWriter, r *http.Request) error {
 		at := slices.IndexFunc(apidoc.Sections, func(s apidoc.Section) bool { return s.Has(rt, o.Path) })
 		shown.Sections[at].Operations = append(shown.Sections[at].Operations, o)
 	}
-	return p.render(w, "api", shown)
+	return p.Render(w, "api", shown)
 }
 
 // curlOf is the command that sends o to this server. What differs from request to request is in variables of
@@ -82,7 +83,7 @@ func (p *Pages) curlOf(r *http.Request, o apidoc.Operation) string {
 	}
 	if len(o.Bodies) > 0 {
 		b := o.Bodies[0]
-		words = append(words, "-H "+quoted("Content-Type: "+b.Type), "--data-binary "+quoted(b.Example))
+		words = append(words, "-H "+frame.Quoted("Content-Type: "+b.Type), "--data-binary "+frame.Quoted(b.Example))
 	}
 	if query != "" {
 		query = "?" + query[1:]

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/doctor"
+	"jobledger/cmd/jobledger/internal/web/frame"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/cmd/jobledger/internal/words"
 )
@@ -91,7 +92,7 @@ func (v *booksView) examine(r *http.Request, p *Pages) {
 		if f.Severity == doctor.Problem {
 			level = "problem"
 		}
-		v.Doctor = append(v.Doctor, concernView{Level: level, Text: retimed(f.Seen, p.Now().Location()),
+		v.Doctor = append(v.Doctor, concernView{Level: level, Text: frame.Retimed(f.Seen, p.Now().Location()),
 			Code: f.Code, Remedy: f.Remedy})
 	}
 }

@@ -1,16 +1,15 @@
 package page
 
 import (
-	"cmp"
 	"fmt"
 	"net/url"
 	"strings"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/buildinfo"
-	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/cmd/jobledger/internal/web/chart"
+	"jobledger/cmd/jobledger/internal/web/frame"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger/event"
@@ -36,37 +35,10 @@ type codeView struct {
 	Between, Find string
 }
 
-// actDoneView is what an operator did.
-type didView struct {
-	List []actDoneView
-	Rest string // how many came before; "": none
-}
-
-type actDoneView struct {
-	At, UTC, By, What, More string
-	Href                    string
-}
-
-// atQuery is the end of an address for the moment of the page.
-func (f *frame) atQuery() string {
-	if f.At == "" {
-		return ""
-	}
-	return "?" + url.Values{"at": {f.At}}.Encode()
-}
-
-// withAt is a query about the moment of the page.
-func (f *frame) withAt(query url.Values) url.Values {
-	if f.At != "" {
-		query.Set("at", f.At)
-	}
-	return query
-}
-
 // addConcern adds c, which is about a queue.
 func (v *overviewView) addConcern(c state.Concern, queue string) {
 	shown := concernView{Level: levelNames[c.Level], Queue: queue, Text: c.Text, Code: c.Code,
-		Href: "/queues/" + url.PathEscape(queue) + v.atQuery()}
+		Href: "/queues/" + url.PathEscape(queue) + v.AtQuery()}
 	if c.Remedy != "" && v.At == "" {
 		shown.Remedy = buildinfo.ProgramName + " " + c.Remedy
 	}
@@ -104,7 +76,7 @@ func (v *overviewView) addSilent(workers []status.Worker, now time.Time) {
 	if jobs > 0 {
 		held = words.Count(int64(jobs), "job")
 	}
-	v.Needs = append(v.Needs, concernView{Level: "warning", Code: "D21", Href: "/workers" + v.atQuery(),
+	v.Needs = append(v.Needs, concernView{Level: "warning", Code: "D21", Href: "/workers" + v.AtQuery(),
 		Text: fmt.Sprintf("%s %s silent, holding %s: %s; the first, %s, was seen %s", words.Count(n, "worker"),
 			words.Plural(n, "is", "are"), held, words.WorkerNames(silent), words.Process(w.Worker),
 			words.AgeOrOn(w.SeenAt, now))})
@@ -116,7 +88,7 @@ func (v *overviewView) addCourse(f view.Figures, total status.Queue, now time.Ti
 	for _, q := range f.Queues {
 		p := f.Paces[q.Name]
 		row := newCourse(q, p, now)
-		row.Href = "/queues/" + url.PathEscape(q.Name) + v.atQuery()
+		row.Href = "/queues/" + url.PathEscape(q.Name) + v.AtQuery()
 		v.Course = append(v.Course, row)
 		if p != nil {
 			ok, failed = ok+p.PerMinute(p.Succeeded), failed+p.PerMinute(p.Failed)
@@ -127,44 +99,13 @@ func (v *overviewView) addCourse(f view.Figures, total status.Queue, now time.Ti
 		row.OK, row.Failed, row.Clear = rate(ok), rate(failed), ""
 		v.Course = append(v.Course, row)
 	}
-	v.Acts = newDid(f.Acts, now)
+	v.Acts = frame.NewDid(f.Acts, now)
 	clock := func(t time.Time) string { return t.In(now.Location()).Format("15:04:05") }
 	v.Omitted = max(0, len(f.Codes.List)-maxCodes)
 	for _, c := range f.Codes.List[:min(len(f.Codes.List), maxCodes)] {
 		v.Codes = append(v.Codes, codeView{c, clock(c.First) + "–" + clock(c.Last),
-			"/jobs?" + v.withAt(url.Values{"queue": {c.Queue}, "error": {c.Code}}).Encode()})
+			"/jobs?" + v.WithAt(url.Values{"queue": {c.Queue}, "error": {c.Code}}).Encode()})
 	}
-}
-
-// newDid is what operators did as pages list it at now; nil: nothing.
-func newDid(acts query.ActList, now time.Time) *didView {
-	if len(acts.List) == 0 {
-		return nil
-	}
-	did := &didView{Rest: print.MoreActs(acts)}
-	for _, a := range acts.List {
-		did.List = append(did.List, newActDone(a, now))
-	}
-	return did
-}
-
-// newActDone is a as pages list it at now.
-func newActDone(a query.Act, now time.Time) actDoneView {
-	zone := now.Location()
-	done := actDoneView{At: a.At.In(zone).Format("15:04:05"), UTC: stamp(a.At), By: a.Actor,
-		What: strings.ReplaceAll(a.Kind().String(), "_", " "),
-		More: strings.TrimPrefix(words.Describe(a.Event, zone), "by "+a.Actor+"; "),
-		Href: fmt.Sprintf("/events/%d", a.Pos)}
-	if a.Count > 1 {
-		done.What += ", " + words.Count(int64(a.Count), "job")
-	}
-	if a.Spread >= time.Second {
-		done.What += ", spread over " + words.Roughly(a.Spread)
-	}
-	if a.At.Before(now.Add(-12 * time.Hour)) {
-		done.At = a.At.In(zone).Format("01-02 15:04:05")
-	}
-	return done
 }
 
 // newCourse is how q goes at now; without a pace only how many jobs it has.
@@ -223,26 +164,5 @@ func quantile(d time.Duration, q view.Quantiles) string {
 	case d == view.Unbounded:
 		return "over " + words.Roughly(view.MinuteEnds[len(view.MinuteEnds)-1])
 	}
-	return shortWait(d)
-}
-
-// shortWait is d in its two largest units, or with two digits.
-func shortWait(d time.Duration) string {
-	if d >= time.Minute {
-		return words.Roughly(d)
-	}
-	return cmp.Or(shortSeconds(d), "0s")
-}
-
-// shortSeconds is d, which is less than a minute, with two digits.
-func shortSeconds(d time.Duration) string {
-	unit, name := time.Second, "s"
-	if d < time.Second {
-		unit, name = time.Millisecond, "ms"
-	}
-	v := float64(d) / float64(unit)
-	if v < 9.95 {
-		return fmt.Sprintf("%.1f%s", v, name)
-	}
-	return fmt.Sprintf("%.0f%s", v, name)
+	return frame.ShortWait(d)
 }

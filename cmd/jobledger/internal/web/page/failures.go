@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"jobledger/cmd/jobledger/internal/web/frame"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -20,7 +21,7 @@ const maxFailures = 100
 
 // failuresView is what the page of failures shows.
 type failuresView struct {
-	spanView
+	frame.Span
 	Groups   []failureView
 	Attempts int64
 	Omitted  int
@@ -46,7 +47,7 @@ type sparkView struct{ X, Y, Height int }
 // failuresPage shows what failed within a window, by sort.
 func (p *Pages) failuresPage(w http.ResponseWriter, r *http.Request) error {
 	shown := failuresView{}
-	query, span, err := p.readSpan(r, "Failures", &shown.frame, func(tx *ledger.Tx, s query.Lanes) error {
+	query, span, err := p.ReadSpan(r, "Failures", &shown.Frame, func(tx *ledger.Tx, s query.Lanes) error {
 		found, err := query.Failures{Span: s.Span, By: query.ByDetail, Limit: maxFailures}.Read(r.Context(), tx)
 		if err != nil {
 			return err
@@ -70,9 +71,9 @@ func (p *Pages) failuresPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	shown.set(p, query, span)
+	shown.SetWindow(p.Site, query, span)
 	shown.Live = shown.Ago == "" && !query.Has("to")
-	shown.Command = commandOf([]string{"report", "failures", "--from=" + shown.From, "--to=" + shown.To})
+	shown.Command = frame.CommandOf([]string{"report", "failures", "--from=" + shown.From, "--to=" + shown.To})
 	between := url.Values{"from": {shown.From}, "to": {shown.To}}
 	for _, name := range []string{"queue", "worker"} {
 		if query.Has(name) {
@@ -82,7 +83,7 @@ func (p *Pages) failuresPage(w http.ResponseWriter, r *http.Request) error {
 	shown.API = "/api/v1/failures?" + between.Encode()
 	shown.SQL = fmt.Sprintf("SELECT kind, count(*), count(DISTINCT job) FROM history WHERE kind IN ('failed', "+
 		"'reclaimed') AND pos > %d AND pos <= %d GROUP BY kind", span.From.Pos, span.To.Pos)
-	return p.render(w, "failures", shown)
+	return p.Render(w, "failures", shown)
 }
 
 func (p *Pages) failureView(g *query.FailureGroup, jobs map[int64]projection.Job, versions map[string]int,

@@ -8,6 +8,7 @@ import (
 	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/web/frame"
 	"jobledger/cmd/jobledger/internal/web/sqltext"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/cmd/jobledger/internal/words"
@@ -17,13 +18,13 @@ import (
 
 // integrityView is what the page of verification shows.
 type integrityView struct {
-	frame
+	frame.Frame
 	view.Verification
-	Checked  ageView // when the last check was
+	Checked  frame.Age // when the last check was
 	Count    int64
-	Whole    ageView // when all was checked
-	Took     string  // up to where that was, and how long it took
-	Daily    string  // the time of the day when it is; "": only when it is asked for
+	Whole    frame.Age // when all was checked
+	Took     string    // up to where that was, and how long it took
+	Daily    string    // the time of the day when it is; "": only when it is asked for
 	Checks   []checkView
 	Bad      int // of them, so many have findings
 	Table    *words.Table
@@ -32,13 +33,13 @@ type integrityView struct {
 
 	booksView
 
-	Elsewhere moment // that the other pages are about, as links lead to them from here
+	Elsewhere frame.Moment // that the other pages are about, as links lead to them from here
 }
 
 // checkView is a check, and what the last verification says of it.
 type checkView struct {
 	Code          string
-	Finds         []marked
+	Finds         []frame.Marked
 	Class, Result string
 	Until         string // the event up to which that holds; "": it was not carried out
 }
@@ -46,7 +47,7 @@ type checkView struct {
 // addChecks adds a line for each check.
 func (v *integrityView) addChecks() {
 	for _, c := range v.Verification.Checks() {
-		shown := checkView{Code: c.Code, Finds: markedText(c.Finds), Class: "good", Result: "nothing found",
+		shown := checkView{Code: c.Code, Finds: frame.MarkedText(c.Finds), Class: "good", Result: "nothing found",
 			Until: fmt.Sprint(c.Until)}
 		switch {
 		case c.Findings > 0:
@@ -75,10 +76,11 @@ func (p *Pages) integrityPage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	err = p.Store.Read(r.Context(), func(tx *ledger.Tx) (err error) {
-		if shown.Elsewhere, err = p.momentOf(r, query, tx); err != nil {
+		if shown.Elsewhere, err = p.MomentOf(r, query, tx); err != nil {
 			return err
 		}
-		if shown.frame, err = p.frameAt(r, url.Values{}, tx, moment{}, "Integrity"); err != nil || shown.Pos == 0 {
+		shown.Frame, err = p.FrameAt(r, url.Values{}, tx, frame.Moment{}, "Integrity")
+		if err != nil || shown.Pos == 0 {
 			return err
 		}
 		shown.Events = &words.Table{Columns: []words.Column{{Title: "POS", Right: true}, {Title: "TIME"},
@@ -88,7 +90,7 @@ func (p *Pages) integrityPage(w http.ResponseWriter, r *http.Request) error {
 			if err != nil {
 				return err
 			}
-			v := p.viewOf(e)
+			v := p.EventOf(e)
 			shown.Events.Add(fmt.Sprint(v.Pos), v.At, v.Kind, v.By, v.What)
 		}
 		return nil
@@ -106,10 +108,10 @@ func (p *Pages) integrityPage(w http.ResponseWriter, r *http.Request) error {
 		shown.examine(r, p)
 	}
 	if !shown.Verification.At.IsZero() {
-		shown.Checked, shown.Count = ageOf(shown.Verification.At, zone), shown.Until-shown.Since
+		shown.Checked, shown.Count = frame.AgeOf(shown.Verification.At, zone), shown.Until-shown.Since
 	}
 	if !shown.WholeAt.IsZero() {
-		shown.Whole = ageOf(shown.WholeAt, zone)
+		shown.Whole = frame.AgeOf(shown.WholeAt, zone)
 		shown.Took = fmt.Sprintf("up to pos %d, in %s", shown.Verification.Whole, words.Briefly(shown.WholeTook))
 	}
 	if !shown.Next.IsZero() {
@@ -122,7 +124,7 @@ func (p *Pages) integrityPage(w http.ResponseWriter, r *http.Request) error {
 	shown.Command, shown.API = "jobledger verify", "/api/v1/integrity"
 	shown.Link = p.Door.Prefix.At("/integrity") // it has no past
 	shown.SQL = sqltext.Kinds(integrityKinds)
-	return p.render(w, "integrity", shown)
+	return p.Render(w, "integrity", shown)
 }
 
 // checkAll has the whole ledger verified.

@@ -13,6 +13,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/draw"
+	"jobledger/cmd/jobledger/internal/web/frame"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/projection"
@@ -21,7 +22,7 @@ import (
 
 // jobView is what the page of a job shows.
 type jobView struct {
-	frame
+	frame.Frame
 	Job      state.Job
 	State    string
 	Pairs    [][2]string
@@ -29,7 +30,7 @@ type jobView struct {
 	Zombies  []query.Zombie
 	Bar      *draw.Bar // nil: no worker has had it
 	Attempts *words.Table
-	History  []eventView
+	History  []frame.Event
 	Acts     []actView
 	NoErase  bool // it could be erased, where the server allowed that
 	Payload  string
@@ -62,11 +63,11 @@ func (p *Pages) jobPage(w http.ResponseWriter, r *http.Request) error {
 	var why state.Why
 	now, past := p.Now(), false
 	err = p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
-		m, err := p.begin(&view.frame, r, params, tx, "Job")
+		m, err := p.Begin(&view.Frame, r, params, tx, "Job")
 		if err != nil {
 			return err
 		}
-		now, past = p.clock(m).At, m.Given
+		now, past = p.Clock(m).At, m.Given
 		view.Job, why, err = p.readJob(r, tx, find.Ref{ID: id}, m)
 		if err != nil {
 			return err
@@ -85,7 +86,7 @@ func (p *Pages) jobPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	j := view.Job
 	view.Title, view.State, view.Why = string(j.ID), j.State.String(), why.Sentences
-	view.Command = commandOf(append([]string{"show"}, asOf(view.At, string(j.ID))...))
+	view.Command = frame.CommandOf(append([]string{"show"}, asOf(view.At, string(j.ID))...))
 	view.Pairs = slices.DeleteFunc(print.JobPairs(j, now, true), func(pair [2]string) bool {
 		return pair[1] == "" || pair[0] == "payload" || pair[0] == "result" || pair[0] == "job"
 	})
@@ -117,11 +118,11 @@ func (p *Pages) jobPage(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	for _, l := range print.HistoryLines(j.Events) {
-		v := p.viewOf(l.Event)
+		v := p.EventOf(l.Event)
 		v.After, v.More = l.After, l.Skipped
 		view.History = append(view.History, v)
 	}
-	return p.render(w, "job", view)
+	return p.Render(w, "job", view)
 }
 
 // asOf returns the words of a command about the job id.
@@ -133,7 +134,7 @@ func asOf(at, id string) []string {
 }
 
 // readJob reads the job and why it is in its state.
-func (p *Pages) readJob(r *http.Request, tx *ledger.Tx, ref find.Ref, m moment) (j state.Job,
+func (p *Pages) readJob(r *http.Request, tx *ledger.Tx, ref find.Ref, m frame.Moment) (j state.Job,
 	why state.Why, err error) {
 	ctx := r.Context()
 	now, err := ref.Find(ctx, tx)

@@ -11,6 +11,7 @@ import (
 	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/web/frame"
 	"jobledger/cmd/jobledger/internal/web/sqltext"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
@@ -22,26 +23,20 @@ const pageJobs = 50
 
 // jobsView is what the page of jobs shows.
 type jobsView struct {
-	frame
+	frame.Frame
 	Jobs   *words.Table // nil: none matches
 	Count  string
 	Next   string // address of the next page; ""
 	Ended  string // how far the search came in its time, and Next goes on; "": to its end
 	Absent string // which jobs have left the ledger and are not in the list; ""
 	Filter url.Values
-	States []choice
-	Select []param // the filter, where an act on all that match is possible
-	Acts   bool    // acts on the jobs of the page are possible
-	Seen   int64   // a position of which the list has everything
+	States []frame.Choice
+	Select []frame.Param // the filter, where an act on all that match is possible
+	Acts   bool          // acts on the jobs of the page are possible
+	Seen   int64         // a position of which the list has everything
 
 	FindKeys []string // of the terms of a search
 	Names    names
-}
-
-// choice is one value of a field of a form.
-type choice struct {
-	Value  string
-	Chosen bool
 }
 
 // jobsPage shows what the verb list prints.
@@ -59,7 +54,7 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	view := jobsView{Filter: query, FindKeys: find.FindKeys}
 	for _, name := range find.StateNames() {
-		view.States = append(view.States, choice{name, slices.Contains(query["state"], name)})
+		view.States = append(view.States, frame.Choice{Value: name, Chosen: slices.Contains(query["state"], name)})
 	}
 	if view.Seen, err = p.Tail(r.Context()); err != nil { // what happens from here on has moved on
 		return err
@@ -99,14 +94,14 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 	shown := api.Cloned(query)
 	shown.Del("limit")
 	err = p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
-		m, err := p.begin(&view.frame, r, shown, tx, "Jobs")
+		m, err := p.Begin(&view.Frame, r, shown, tx, "Jobs")
 		if err != nil {
 			return err
 		}
 		if len(found) > 0 {
 			view.Jobs = print.Jobs(asked.At != nil)
 			for _, j := range found {
-				print.AddJob(view.Jobs, j.Then, j.Exit, asked.At != nil, p.clock(m).At)
+				print.AddJob(view.Jobs, j.Then, j.Exit, asked.At != nil, p.Clock(m).At)
 			}
 		}
 		figures, _, err := p.Figures.Read(r.Context(), tx, p.Now())
@@ -132,15 +127,15 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 	if view.At == "" {
 		view.SQL = sqltext.Jobs(shown, limit, ledger.IsServerAddress(p.Store.Path()))
 	}
-	view.Command = commandOf(append(flagsOf("list", query), "--limit="+strconv.Itoa(limit)))
+	view.Command = frame.CommandOf(append(frame.FlagsOf("list", query), "--limit="+strconv.Itoa(limit)))
 	if err != nil {
 		return err
 	}
-	return p.render(w, "jobs", view)
+	return p.Render(w, "jobs", view)
 }
 
 // selectOf is the filter of query; nil where that is the queue alone, or nothing.
-func selectOf(query url.Values) (filter []param) {
+func selectOf(query url.Values) (filter []frame.Param) {
 	if !find.Narrow(query) {
 		return nil
 	}
@@ -149,7 +144,7 @@ func selectOf(query url.Values) (filter []param) {
 			continue
 		}
 		for _, value := range query[name] {
-			filter = append(filter, param{name, value})
+			filter = append(filter, frame.Param{Name: name, Value: value})
 		}
 	}
 	return filter

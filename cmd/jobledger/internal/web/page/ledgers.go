@@ -7,29 +7,22 @@ import (
 
 	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/cmd/jobledger/internal/state"
-	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/frame"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/projection/status"
 )
 
-// Ledger is one of several that one process serves.
-type Ledger struct {
-	Name    string
-	Address string // of its pages: http://jobledger.localhost:4711
-	API     *api.API
-}
-
 // ledgersView is what the overview of several ledgers shows.
 type ledgersView struct {
-	frame
+	frame.Frame
 	Ledgers []ledgerView
 }
 
 // ledgerView is one of several ledgers.
 type ledgerView struct {
-	Ledger
+	frame.Ledger
 	Pos      int64
 	Queues   *words.Table
 	Workers  string
@@ -39,7 +32,7 @@ type ledgerView struct {
 
 // ledgersPage shows all ledgers of this process. What each shows needs a login there.
 func (p *Pages) ledgersPage(w http.ResponseWriter, r *http.Request) error {
-	shown := ledgersView{frame: p.emptyFrame(r, "Ledgers")}
+	shown := ledgersView{Frame: p.EmptyFrame(r, "Ledgers")}
 	now := p.Now()
 	shown.Made = now.Format(time.TimeOnly)
 	for _, l := range p.Ledgers {
@@ -67,5 +60,5 @@ func (p *Pages) ledgersPage(w http.ResponseWriter, r *http.Request) error {
 		}
 		shown.Ledgers = append(shown.Ledgers, v)
 	}
-	return p.render(w, "ledgers", shown)
+	return p.Render(w, "ledgers", shown)
 }

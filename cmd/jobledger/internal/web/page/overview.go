@@ -7,6 +7,7 @@ import (
 	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/frame"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
@@ -16,7 +17,7 @@ import (
 
 // overviewView is what the overview shows.
 type overviewView struct {
-	frame
+	frame.Frame
 	Course   []courseView
 	Queues   *words.Table
 	Counts   *words.Table  // of the past: how many jobs there were then and are now
@@ -24,7 +25,7 @@ type overviewView struct {
 	Notes    []concernView // what is good to know
 	Codes    []codeView
 	Omitted  int // groups of failures
-	Acts     *didView
+	Acts     *frame.Did
 	LastHour string
 	Last     string // the last event
 	Crew     string // how many workers are in which state
@@ -54,11 +55,11 @@ func (p *Pages) overview(w http.ResponseWriter, r *http.Request) error {
 	var figures view.Figures
 	now := p.Now()
 	err = p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
-		m, err := p.begin(&shown.frame, r, query, tx, "Overview")
+		m, err := p.Begin(&shown.Frame, r, query, tx, "Overview")
 		if err != nil {
 			return err
 		}
-		if now = p.clock(m).At; m.Given {
+		if now = p.Clock(m).At; m.Given {
 			figures, err = view.ReadFiguresAsOf(r.Context(), tx, m.Moment)
 			return err
 		}
@@ -73,11 +74,11 @@ func (p *Pages) overview(w http.ResponseWriter, r *http.Request) error {
 	}
 	shown.Live = shown.Ago == ""
 	shown.API = "/api/v1/status"
-	shown.SQL = shown.countsSQL("")
+	shown.SQL = shown.CountsSQL("")
 	shown.Command = "jobledger status"
 	if shown.At != "" {
 		shown.Counts = print.CountsNow(figures.Queues)
-		shown.Command += " --as-of " + quoted(shown.At)
+		shown.Command += " --as-of " + frame.Quoted(shown.At)
 	}
 	shown.Workers = print.Workers(figures.Workers, now)
 	var total status.Queue
@@ -93,5 +94,5 @@ func (p *Pages) overview(w http.ResponseWriter, r *http.Request) error {
 	if last := figures.Last; last != (event.Event{}) {
 		shown.Last = fmt.Sprintf("%s, %s", last.Kind(), words.AgeOrOn(last.At, now))
 	}
-	return p.render(w, "overview", shown)
+	return p.Render(w, "overview", shown)
 }

@@ -11,6 +11,7 @@ import (
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/cmd/jobledger/internal/web/chart"
 	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/web/frame"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/ledger"
@@ -22,7 +23,7 @@ import (
 
 // queueView is what the page of a queue shows.
 type queueView struct {
-	spanView
+	frame.Span
 	Name     string
 	Operates bool
 	Status   *words.Table
@@ -55,14 +56,14 @@ func (p *Pages) queuePage(w http.ResponseWriter, r *http.Request) error {
 		known, err = p.readQueue(r, tx, s, &shown)
 		return err
 	}
-	query, span, err := p.readSpan(r, "Queue "+name, &shown.frame, read)
+	query, span, err := p.ReadSpan(r, "Queue "+name, &shown.Frame, read)
 	if err != nil {
 		return err
 	}
 	if !known {
 		return errNoQueue
 	}
-	shown.set(p, query, span)
+	shown.SetWindow(p.Site, query, span)
 	shown.Live = shown.Ago == "" && !query.Has("to")
 	for i := range shown.Nav {
 		shown.Nav[i].Current = shown.Nav[i].Name == "Overview"
@@ -70,21 +71,21 @@ func (p *Pages) queuePage(w http.ResponseWriter, r *http.Request) error {
 	between := url.Values{"from": {shown.From}, "to": {shown.To}, "queue": {name}}
 	shown.Lanes = "/lanes?" + between.Encode()
 	shown.API = "/api/v1/series?" + between.Encode()
-	shown.Command = commandOf([]string{"report", "depth", "--queue=" + name, "--from=" + shown.From,
+	shown.Command = frame.CommandOf([]string{"report", "depth", "--queue=" + name, "--from=" + shown.From,
 		"--to=" + shown.To})
-	shown.SQL = shown.countsSQL(name)
-	return p.render(w, "queue", shown)
+	shown.SQL = shown.CountsSQL(name)
+	return p.Render(w, "queue", shown)
 }
 
 // readQueue reads what the page shows; known is false where the queue has never had a job nor a pause.
 func (p *Pages) readQueue(r *http.Request, tx *ledger.Tx, s query.Lanes, shown *queueView) (known bool,
 	err error) {
 	ctx, zone := r.Context(), p.Now().Location()
-	m, err := p.momentOf(r, url.Values{"at": {shown.At}}, tx)
+	m, err := p.MomentOf(r, url.Values{"at": {shown.At}}, tx)
 	if err != nil {
 		return false, err
 	}
-	now := p.clock(m).At
+	now := p.Clock(m).At
 	queues, workers, err := status.Both{At: m.Or(now)}.Read(ctx, tx)
 	if err != nil {
 		return false, err
@@ -130,7 +131,7 @@ func (p *Pages) readQueue(r *http.Request, tx *ledger.Tx, s query.Lanes, shown *
 	if err != nil {
 		return known, err
 	}
-	shown.Codes = codesTable(codes.List, false, zone)
+	shown.Codes = frame.CodesTable(codes.List, false, zone)
 	waits, err := query.Waits{Span: s.Span}.Read(ctx, tx)
 	if err != nil {
 		return known, err
@@ -145,36 +146,14 @@ func (p *Pages) readQueue(r *http.Request, tx *ledger.Tx, s query.Lanes, shown *
 	return known, nil
 }
 
-// depthChart is how many jobs are ready, for later and held.
-func depthChart(n *query.Course, zone *time.Location) *chart.Chart {
-	return chart.New("Depth", n.From, stepOf(n), zone, "",
-		seriesOf("ready", chart.Floats(n.Ready), chart.Stacked),
-		seriesOf("later", chart.Floats(n.Later), chart.Stacked),
-		seriesOf("held", chart.Floats(n.Held), chart.Stacked))
-}
-
-// attemptsChart is how many attempts ended in each step.
-func attemptsChart(n *query.Course, zone *time.Location) *chart.Chart {
-	return chart.New("Attempts every "+words.Duration(stepOf(n)), n.From, stepOf(n), zone, "",
-		seriesOf("succeeded", chart.Floats(n.Succeeded), chart.Area),
-		seriesOf("failed", chart.Floats(n.Failed), chart.Down),
-		seriesOf("lost", chart.Floats(n.Lost), chart.Down))
-}
-
-func stepOf(n *query.Course) time.Duration { return time.Duration(n.Step * float64(time.Second)) }
-
-func seriesOf(name string, values []float64, how chart.How) chart.Series {
-	return chart.Series{Name: name, Class: name, Values: values, How: how}
-}
-
 // draw adds the charts of n, with marks.
 func (v *queueView) draw(n *query.Course, marks []query.QueueMark, s query.Lanes, zone *time.Location) {
-	step := stepOf(n)
+	step := frame.StepOf(n)
 	draw := func(title, unit string, all ...chart.Series) {
 		v.Charts = append(v.Charts, chart.New(title, n.From, step, zone, unit, all...))
 	}
-	of := seriesOf
-	v.Charts = append(v.Charts, depthChart(n, zone), attemptsChart(n, zone))
+	of := frame.SeriesOf
+	v.Charts = append(v.Charts, frame.DepthChart(n, zone), frame.AttemptsChart(n, zone))
 	draw("Wait from ready to claimed", " s", of("p99", chart.Known(n.WaitP99, n.Claimed), chart.Band),
 		of("p90", chart.Known(n.WaitP90, n.Claimed), chart.Band),
 		of("p50", chart.Known(n.WaitP50, n.Claimed), chart.Plain))
@@ -188,7 +167,7 @@ func (v *queueView) draw(n *query.Course, marks []query.QueueMark, s query.Lanes
 		}
 		if i < maxMarks {
 			v.Happened = append(v.Happened, queueMarkView{m.Kind, m.At.In(zone).Format("15:04:05"),
-				stamp(m.At), text})
+				frame.Stamp(m.At), text})
 		}
 	}
 }
@@ -209,26 +188,8 @@ func markText(m query.QueueMark) string {
 	return m.Worker + ": its last sign of life"
 }
 
-// codesTable is what failed, by code, perhaps with the last detail; nil: nothing did.
-func codesTable(codes []*query.FailureGroup, details bool, zone *time.Location) *words.Table {
-	if len(codes) == 0 {
-		return nil
-	}
-	t := &words.Table{Columns: []words.Column{{Title: "CODE"}, {Title: "ATTEMPTS", Right: true},
-		{Title: "JOBS", Right: true}, {Title: "FIRST"}, {Title: "LAST"}}}
-	if details {
-		t.Columns = append(t.Columns, words.Column{Title: "DETAIL"})
-	}
-	for _, c := range codes {
-		cells := []string{c.Code, fmt.Sprint(c.Attempts), fmt.Sprint(len(c.Jobs)),
-			c.First.In(zone).Format("15:04:05"), c.Last.In(zone).Format("15:04:05"), words.Shorten(c.Example)}
-		t.Add(cells[:len(t.Columns)]...)
-	}
-	return t
-}
-
 // addHead adds why the job that is to be claimed next has not been.
-func (v *queueView) addHead(ctx context.Context, tx *ledger.Tx, p *Pages, m moment) (err error) {
+func (v *queueView) addHead(ctx context.Context, tx *ledger.Tx, p *Pages, m frame.Moment) (err error) {
 	asked := projection.Now(p.Now())
 	if m.Given {
 		asked = m.Moment

@@ -7,11 +7,12 @@ import (
 
 	"jobledger/cmd/jobledger/internal/find"
 	"jobledger/cmd/jobledger/internal/web/act"
+	"jobledger/cmd/jobledger/internal/web/frame"
 )
 
 // sameAs is the command line that does what m does; "" where there is none. It is about the jobs that were
 // there at the position of m, as they are when it runs.
-func sameAs(m act.Many, filter []param, spread string) string {
+func sameAs(m act.Many, filter []frame.Param, spread string) string {
 	words := []string{m.Verb}
 	if len(m.Jobs) > maxLinked {
 		return ""
@@ -41,7 +42,7 @@ func sameAs(m act.Many, filter []param, spread string) string {
 	if reason == "" {
 		reason = "…"
 	}
-	return commandOf(append(words, "--reason="+reason))
+	return frame.CommandOf(append(words, "--reason="+reason))
 }
 
 // termNames are the parameters that the verbs for many jobs have as terms of --find alone, or there more than
@@ -49,7 +50,7 @@ func sameAs(m act.Many, filter []param, spread string) string {
 var termNames = []string{"queue", "state", "key"}
 
 // filterWords are the flags of a filter of the page of jobs; ok is false where no flags say the same.
-func filterWords(filter []param) (words []string, ok bool) {
+func filterWords(filter []frame.Param) (words []string, ok bool) {
 	finder := ""
 	for _, one := range filter {
 		if one.Name == "find" {
@@ -71,7 +72,7 @@ func filterWords(filter []param) (words []string, ok bool) {
 			return nil, false
 		default:
 			finder += ` ` + one.Name + `:"` + one.Value + `"`
-			if strings.Trim(one.Value, plainLetters) == "" {
+			if strings.Trim(one.Value, frame.PlainLetters) == "" {
 				finder = strings.TrimSuffix(finder, `"`+one.Value+`"`) + one.Value
 			}
 		}
@@ -82,6 +83,6 @@ func filterWords(filter []param) (words []string, ok bool) {
 	return words, true
 }
 
-func hasName(params []param, name string) bool {
-	return slices.ContainsFunc(params, func(p param) bool { return p.Name == name })
+func hasName(params []frame.Param, name string) bool {
+	return slices.ContainsFunc(params, func(p frame.Param) bool { return p.Name == name })
 }

@@ -14,6 +14,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/chart"
 	"jobledger/cmd/jobledger/internal/web/draw"
+	"jobledger/cmd/jobledger/internal/web/frame"
 	"jobledger/cmd/jobledger/internal/web/sqltext"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
@@ -26,7 +27,7 @@ import (
 
 // workersView is what the page of workers shows.
 type workersView struct {
-	frame
+	frame.Frame
 	Workers []workerView
 	Silent  int
 	Gaps    *words.Table // between heartbeats, in the last hour; nil: no heartbeat came
@@ -57,11 +58,11 @@ func (p *Pages) workersPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	var shown workersView
 	err = p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
-		m, err := p.begin(&shown.frame, r, params, tx, "Workers")
+		m, err := p.Begin(&shown.Frame, r, params, tx, "Workers")
 		if err != nil {
 			return err
 		}
-		now := p.clock(m).At
+		now := p.Clock(m).At
 		shown.SQL = sqltext.Held(time.Time{})
 		if m.Given {
 			shown.SQL = sqltext.Held(now)
@@ -93,9 +94,9 @@ func (p *Pages) workersPage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	shown.Live = shown.Ago == ""
-	shown.Command = commandOf(append([]string{"workers"}, atFlag(shown.At)...))
+	shown.Command = frame.CommandOf(append([]string{"workers"}, atFlag(shown.At)...))
 	shown.API = "/api/v1/workers"
-	return p.render(w, "workers", shown)
+	return p.Render(w, "workers", shown)
 }
 
 // endsOf says for each process, by its boot, how its claims ended within s.
@@ -184,11 +185,11 @@ func (p *Pages) workerView(w status.Worker, now time.Time) workerView {
 
 // oneWorkerView is what the page of one worker shows.
 type oneWorkerView struct {
-	spanView
+	frame.Span
 	Name        string
 	Source      string
 	Lanes       *query.LaneChart
-	Findings    []findingView
+	Findings    []frame.Finding
 	Held        *words.Table // of each process that fell silent: what it held
 	Attempts    *words.Table
 	Processes   *words.Table
@@ -202,12 +203,12 @@ type oneWorkerView struct {
 func (p *Pages) workerPage(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("worker")
 	shown := oneWorkerView{Name: name}
-	query, span, err := p.readSpan(r, name, &shown.frame, func(tx *ledger.Tx, s query.Lanes) (err error) {
+	query, span, err := p.ReadSpan(r, name, &shown.Frame, func(tx *ledger.Tx, s query.Lanes) (err error) {
 		s.Columns, s.Worker = 1200, name
 		if shown.Lanes, err = s.Read(r.Context(), tx); err != nil {
 			return err
 		}
-		if shown.Findings, err = findingsOf(r.Context(), tx, s, shown.Lanes, p.Now().Location()); err != nil {
+		if shown.Findings, err = frame.FindingsOf(r.Context(), tx, s, shown.Lanes, p.Now().Location()); err != nil {
 			return err
 		}
 		if err := shown.addProcesses(r.Context(), tx, s, p.Now().Location()); err != nil {
@@ -243,22 +244,22 @@ func (p *Pages) workerPage(w http.ResponseWriter, r *http.Request) error {
 	if len(shown.Lanes.Lanes) == 0 && len(query["from"]) == 0 {
 		shown.Window = ""
 	}
-	shown.set(p, query, span)
-	shown.Source = "/api/v1/lanes?" + shown.withMoment(url.Values{"from": {shown.From}, "to": {shown.To},
+	shown.SetWindow(p.Site, query, span)
+	shown.Source = "/api/v1/lanes?" + shown.WithMoment(url.Values{"from": {shown.From}, "to": {shown.To},
 		"worker": {name}}).Encode()
 	shown.Attempts = print.Attempts()
 	all := shown.Lanes.All
-	for _, a := range slices.Backward(all[max(0, len(all)-maxTable):]) {
+	for _, a := range slices.Backward(all[max(0, len(all)-frame.MaxTable):]) {
 		print.AddAttempt(shown.Attempts, a, span.To.At.In(p.Now().Location()))
 	}
 	for i := range shown.Nav {
 		shown.Nav[i].Current = shown.Nav[i].Name == "Workers"
 	}
-	shown.Command = commandOf([]string{"attempts", "--worker=" + name, "--from=" + shown.From,
+	shown.Command = frame.CommandOf([]string{"attempts", "--worker=" + name, "--from=" + shown.From,
 		"--to=" + shown.To})
 	shown.API = shown.Source
 	shown.SQL = sqltext.Claims(name, span.To.At)
-	return p.render(w, "worker", shown)
+	return p.Render(w, "worker", shown)
 }
 
 // maxProcesses is how many processes of a worker its page has, the last ones.

@@ -1,4 +1,4 @@
-package page
+package frame
 
 import (
 	"bytes"
@@ -16,8 +16,8 @@ var shownTime = sync.OnceValue(func() *regexp.Regexp {
 		`(\+|&#43;|-)[0-9]{2}:[0-9]{2}`)
 })
 
-// retimed is text that this program made, with its times in zone: it may have been made for another page.
-func retimed(text string, zone *time.Location) string {
+// Retimed is text that this program made, with its times in zone: it may have been made for another page.
+func Retimed(text string, zone *time.Location) string {
 	return shownTime().ReplaceAllStringFunc(text, func(found string) string {
 		at, err := time.Parse("2006-01-02 15:04:05-07:00", found)
 		if err != nil {
@@ -69,7 +69,7 @@ func markTimes(text []byte) []byte {
 		if err != nil {
 			return found
 		}
-		utc := stamp(at)
+		utc := Stamp(at)
 		return []byte(`<time datetime="` + utc + `" title="` + utc + `">` + string(found) + `</time>`)
 	})
 }

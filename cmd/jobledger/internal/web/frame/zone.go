@@ -1,4 +1,4 @@
-package page
+package frame
 
 import (
 	_ "embed" // for the names of zones
@@ -76,7 +76,7 @@ type zoneView struct {
 
 // inZone returns the pages for r, with times in the zone that its parameter tz names, or else its cookie; and
 // r without that parameter, which no page needs to know.
-func (p *Pages) inZone(r *http.Request) (*Pages, *http.Request, error) {
+func (p *Site) inZone(r *http.Request) (*Site, *http.Request, error) {
 	q := *p
 	zone := p.API.Now().Location()
 	if cookie, err := r.Cookie(zoneCookie); err == nil {
@@ -109,7 +109,7 @@ func (p *Pages) inZone(r *http.Request) (*Pages, *http.Request, error) {
 }
 
 // zoneOf is the zone of the pages, at a moment, for the page at the address of r.
-func (p *Pages) zoneOf(r *http.Request, at time.Time) zoneView {
+func (p *Site) zoneOf(r *http.Request, at time.Time) zoneView {
 	v := zoneView{Name: p.Now().Location().String(), Given: p.tz}
 	offset := at.In(p.Now().Location()).Format("-07:00")
 	if v.Name == "Local" {
@@ -153,7 +153,7 @@ var localZone = sync.OnceValue(func() string {
 
 // zonePage is the page on which a zone is chosen.
 type zonePage struct {
-	frame
+	Frame
 	Back    string // the page to return to
 	Server  string // the server's zone
 	Names   []string
@@ -175,23 +175,23 @@ func backOf(text string) string {
 }
 
 // zonePage shows the form for another zone.
-func (p *Pages) zonePage(w http.ResponseWriter, r *http.Request) error {
+func (p *Site) zonePage(w http.ResponseWriter, r *http.Request) error {
 	query, err := api.QueryOf(r)
 	if err != nil {
 		return err
 	}
-	shown := zonePage{frame: p.emptyFrame(r, "Time zone"), Back: backOf(query.Get("back")), Names: zoneNames()}
+	shown := zonePage{Frame: p.EmptyFrame(r, "Time zone"), Back: backOf(query.Get("back")), Names: zoneNames()}
 	shown.Current = shown.Zone.Name
 	server := *p
 	server.Now = p.API.Now
 	shown.Server = server.zoneOf(r, p.Now()).Label
-	return p.render(w, "zone", shown)
+	return p.Render(w, "zone", shown)
 }
 
 // setZone keeps the zone that a form names in a cookie, and returns to the page from which it came. An empty
 // name is the server's zone.
-func (p *Pages) setZone(w http.ResponseWriter, r *http.Request) error {
-	given, err := form(r)
+func (p *Site) setZone(w http.ResponseWriter, r *http.Request) error {
+	given, err := Form(r)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package page
+package frame
 
 import (
 	"cmp"
@@ -33,7 +33,7 @@ var markNames = map[string][2]string{
 }
 
 // addMarks adds what the bar of moments shows.
-func (f *frame) addMarks(p *Pages, query url.Values, at func(pos int64) string) {
+func (f *Frame) addMarks(p *Site, query url.Values, at func(pos int64) string) {
 	paths := make(map[string]*strings.Builder)
 	found, counts := p.Moments.Columns(api.MomentColumns, f.Tail)
 	for _, m := range found {
@@ -76,20 +76,20 @@ func (f *frame) addMarks(p *Pages, query url.Values, at func(pos int64) string) 
 type verifiedView struct {
 	Text string
 	Bad  bool
-	When ageView
+	When Age
 }
 
-// ageView is a moment whose age a script shows and renews.
-type ageView struct {
+// Age is a moment whose age a script shows and renews.
+type Age struct {
 	At  string // for people; "": there was none
 	UTC string
 }
 
-func ageOf(t time.Time, zone *time.Location) ageView {
-	return ageView{words.Time(t.In(zone)), stamp(t)}
+func AgeOf(t time.Time, zone *time.Location) Age {
+	return Age{words.Time(t.In(zone)), Stamp(t)}
 }
 
-func verifiedText(v view.Verification, p *Pages) verifiedView {
+func verifiedText(v view.Verification, p *Site) verifiedView {
 	switch {
 	case len(v.Findings) > 0:
 		return verifiedView{Text: "verify found " + words.Count(int64(len(v.Findings)), "defect"), Bad: true}
@@ -102,11 +102,11 @@ func verifiedText(v view.Verification, p *Pages) verifiedView {
 	if v.Since > 0 {
 		text = fmt.Sprintf("verified pos %d to %d", v.Since+1, v.Until)
 	}
-	return verifiedView{Text: text, When: ageOf(v.At, p.Now().Location())}
+	return verifiedView{Text: text, When: AgeOf(v.At, p.Now().Location())}
 }
 
 // copies are the ways to get what a page shows elsewhere.
-func (f *frame) copies(p *Pages, r *http.Request, query url.Values) {
+func (f *Frame) copies(p *Site, r *http.Request, query url.Values) {
 	q := api.Cloned(query)
 	if params, ok := paramsOf[r.Pattern]; !ok || slices.Contains(params, "at") {
 		q.Set("at", cmp.Or(f.At, fmt.Sprintf("pos:%d", f.Pos)))
@@ -119,7 +119,7 @@ func (f *frame) copies(p *Pages, r *http.Request, query url.Values) {
 }
 
 // Curl is the command that asks the API for the same.
-func (f frame) Curl() string {
+func (f Frame) Curl() string {
 	if f.API == "" {
 		return ""
 	}
@@ -131,11 +131,11 @@ func (f frame) Curl() string {
 		}
 		address += sep + url.Values{"at": {f.At}}.Encode()
 	}
-	return "curl --unix-socket SOCKET " + quoted(address)
+	return "curl --unix-socket SOCKET " + Quoted(address)
 }
 
 // addLedger adds which ledger it is, and of a page about now how many workers are silent.
-func (f *frame) addLedger(ctx context.Context, p *Pages, tx *ledger.Tx, m moment) error {
+func (f *Frame) addLedger(ctx context.Context, p *Site, tx *ledger.Tx, m Moment) error {
 	id, err := projection.LedgerID(ctx, tx)
 	if f.Foot.Ledger = id[:min(len(id), 8)]; err != nil || m.Given {
 		return err

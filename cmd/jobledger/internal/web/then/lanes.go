@@ -1,4 +1,4 @@
-package page
+package then
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/print"
+	"jobledger/cmd/jobledger/internal/web/frame"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -17,17 +18,14 @@ import (
 	"jobledger/projection/query"
 )
 
-// maxTable is how many claims the table below the lanes has.
-const maxTable = 200
-
 // lanesView is what the page of lanes shows.
 type lanesView struct {
-	spanView
+	frame.Span
 	Lanes    *query.LaneChart
-	Findings []findingView
+	Findings []frame.Finding
 	Source   string // of the script
 	Map      string // of the whole ledger; "": there is none
-	Did      *didView
+	Did      *frame.Did
 	Attempts *words.Table
 	More     bool // there are more than the table has
 	Incident string
@@ -39,44 +37,44 @@ type lanesView struct {
 // lanesPage shows which worker had which jobs, as a picture; without a script, as a table.
 func (p *Pages) lanesPage(w http.ResponseWriter, r *http.Request) error {
 	shown := lanesView{}
-	given, span, err := p.readSpan(r, "Lanes", &shown.frame, func(tx *ledger.Tx, s query.Lanes) (err error) {
+	given, span, err := p.ReadSpan(r, "Lanes", &shown.Frame, func(tx *ledger.Tx, s query.Lanes) (err error) {
 		s.Columns = 1200
 		if shown.Lanes, err = s.Read(r.Context(), tx); err != nil {
 			return err
 		}
-		if shown.Findings, err = findingsOf(r.Context(), tx, s, shown.Lanes, p.Now().Location()); err != nil {
+		if shown.Findings, err = frame.FindingsOf(r.Context(), tx, s, shown.Lanes, p.Now().Location()); err != nil {
 			return err
 		}
-		shown.Map, err = mapOf(r.Context(), tx, s, shown.clock)
+		shown.Map, err = mapOf(r.Context(), tx, s, shown.Clock)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	shown.set(p, given, span)
+	shown.SetWindow(p.Site, given, span)
 	shown.RowGroups, shown.RowGroup = query.Groups, span.Group
-	source := shown.withMoment(url.Values{"from": {shown.From}, "to": {shown.To}})
+	source := shown.WithMoment(url.Values{"from": {shown.From}, "to": {shown.To}})
 	for _, name := range []string{"queue", "worker", "group"} {
 		if given.Has(name) {
 			source.Set(name, given.Get(name))
 		}
 	}
 	shown.Source = "/api/v1/lanes?" + source.Encode()
-	shown.Incident = "/incident?" + shown.withAt(url.Values{"from": {shown.From}, "to": {shown.To}}).Encode()
+	shown.Incident = "/incident?" + shown.WithAt(url.Values{"from": {shown.From}, "to": {shown.To}}).Encode()
 	export := url.Values{"from": {shown.From}, "to": {shown.To}, "format": {"csv"}}
 	shown.CSV = "/api/v1/export?" + export.Encode()
 	export.Set("format", "trace")
 	shown.Trace = "/api/v1/export?" + export.Encode()
 	export.Set("format", "otlp")
 	shown.Spans = "/api/v1/export?" + export.Encode()
-	shown.Did = newDid(shown.Lanes.Did, shown.clock)
+	shown.Did = frame.NewDid(shown.Lanes.Did, shown.Clock)
 	shown.Attempts = print.Attempts()
 	all := shown.Lanes.All
-	unusual := slices.DeleteFunc(slices.Clone(all), func(a attempt) bool {
+	unusual := slices.DeleteFunc(slices.Clone(all), func(a frame.Attempt) bool {
 		return a.Outcome == event.KindSucceeded
 	})
-	if len(all) > maxTable {
-		shown.More, all = true, unusual[:min(len(unusual), maxTable)]
+	if len(all) > frame.MaxTable {
+		shown.More, all = true, unusual[:min(len(unusual), frame.MaxTable)]
 	}
 	for _, a := range all {
 		print.AddAttempt(shown.Attempts, a, span.To.At.In(p.Now().Location()))
@@ -87,34 +85,10 @@ func (p *Pages) lanesPage(w http.ResponseWriter, r *http.Request) error {
 			words = append(words, "--"+name+"="+given.Get(name))
 		}
 	}
-	shown.Command, shown.API = commandOf(words), shown.Source
+	shown.Command, shown.API = frame.CommandOf(words), shown.Source
 	shown.SQL = fmt.Sprintf("SELECT kind, count(*) FROM history WHERE pos > %d AND pos <= %d GROUP BY kind",
 		span.From.Pos, span.To.Pos)
-	return p.render(w, "lanes", shown)
-}
-
-// findingView is something that went wrong, in a sentence.
-type findingView struct {
-	Kind, Text string
-	Pos        int64
-}
-
-// findingsOf is what stands out in lanes, with times in zone.
-func findingsOf(ctx context.Context, tx *ledger.Tx, s query.Lanes, lanes *query.LaneChart,
-	zone *time.Location) (views []findingView, err error) {
-	found, err := query.Findings{Lanes: s, Chart: lanes}.Read(ctx, tx)
-	for _, f := range found {
-		views = append(views, findingView{f.Kind, print.FindingText(f, zone), f.Pos})
-	}
-	return views, err
-}
-
-// withMoment is a query of a script about the moment of the page, which stays the same for ever.
-func (f *frame) withMoment(query url.Values) url.Values {
-	if f.At != "" && f.Pos > 0 {
-		query.Set("at", fmt.Sprintf("pos:%d", f.Pos))
-	}
-	return query
+	return p.Render(w, "lanes", shown)
 }
 
 // mapPoints is how many points the map of the whole ledger has.
@@ -149,7 +123,7 @@ func mapOf(ctx context.Context, tx *ledger.Tx, s query.Lanes, until time.Time) (
 	if s.To.Pos == 0 || !from.Before(to) {
 		return "", nil
 	}
-	query := url.Values{"from": {stamp(from)}, "to": {stamp(to)}, "px": {strconv.Itoa(mapPoints)}}
+	query := url.Values{"from": {frame.Stamp(from)}, "to": {frame.Stamp(to)}, "px": {strconv.Itoa(mapPoints)}}
 	if s.Queue != "" {
 		query.Set("queue", s.Queue)
 	}

@@ -1,4 +1,4 @@
-package page
+package then
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/web/frame"
 	"jobledger/cmd/jobledger/internal/web/sqltext"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
@@ -27,7 +28,7 @@ const (
 
 // diffView is what the page of a comparison shows.
 type diffView struct {
-	spanView
+	frame.Span
 	Matrix  *matrixView // nil: nothing happened to any job
 	Lines   []string
 	Between string // the moments, the one that rows are of first
@@ -36,7 +37,7 @@ type diffView struct {
 	Swap    string // the address of the same, with rows and columns exchanged
 	Swapped bool
 	Queues  *words.Table
-	Acts    *didView
+	Acts    *frame.Did
 
 	Was, Is    string // the states of the cell that was asked for; "": none was
 	Chosen     []event.JobID
@@ -52,7 +53,7 @@ type matrixView struct {
 // matrixRow is those of one state; each cell but those of no job leads to its jobs.
 type matrixRow struct {
 	Name  string
-	Cells []link
+	Cells []frame.Link
 }
 
 // maxActs is how many acts of operators the page has, the last ones.
@@ -73,7 +74,7 @@ func (p *Pages) diffPage(w http.ResponseWriter, r *http.Request) error {
 	if shown.Is != "" {
 		limit = chosenMax
 	}
-	_, span, err := p.readSpan(r, "Diff", &shown.frame, func(tx *ledger.Tx, s query.Lanes) (err error) {
+	_, span, err := p.ReadSpan(r, "Diff", &shown.Frame, func(tx *ledger.Tx, s query.Lanes) (err error) {
 		if d, err = status.Compare(r.Context(), tx, s.From, s.To, limit); err != nil {
 			return err
 		}
@@ -84,11 +85,11 @@ func (p *Pages) diffPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	shown.set(p, given, span)
+	shown.SetWindow(p.Site, given, span)
 	here := url.Values{"from": {shown.From}, "to": {shown.To}}
 	shown.Events = "/events?" + here.Encode()
 	shown.API = "/api/v1/diff?" + here.Encode()
-	shown.Command = commandOf([]string{"diff", "--from=" + shown.From, "--to=" + shown.To})
+	shown.Command = frame.CommandOf([]string{"diff", "--from=" + shown.From, "--to=" + shown.To})
 	if shown.At != "" {
 		here.Set("at", shown.At)
 	}
@@ -107,7 +108,7 @@ func (p *Pages) diffPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	shown.Swap = "/diff?" + here.Encode()
 	shown.SQL = sqltext.Window("kind, count(*)", span.From.Pos, span.To.Pos, "GROUP BY kind")
-	return p.render(w, "diff", shown)
+	return p.Render(w, "diff", shown)
 }
 
 // choose takes in which cell the query asks for, and in which order.
@@ -162,7 +163,7 @@ func (v *diffView) addMatrix(d status.Diff, here url.Values) {
 			if v.Swapped {
 				was, is = is, was
 			}
-			cell := link{Text: n}
+			cell := frame.Link{Text: n}
 			if n != "0" {
 				q := api.Cloned(here)
 				q.Set("was", was)
@@ -203,7 +204,7 @@ func (v *diffView) addBetween(b query.QueuesBetween, now time.Time) {
 		if t.Claims == 0 {
 			return "-"
 		}
-		return shortWait(t.WaitP99)
+		return frame.ShortWait(t.WaitP99)
 	}
 	if len(b.Queues) > 0 {
 		v.Queues = &words.Table{Columns: []words.Column{{Title: "QUEUE"}, {Title: "QUEUED", Right: true},
@@ -213,5 +214,5 @@ func (v *diffView) addBetween(b query.QueuesBetween, now time.Time) {
 		v.Queues.Add(q.Queue, arrow(fmt.Sprint(q.From.Queued), fmt.Sprint(q.To.Queued)),
 			arrow(fmt.Sprint(q.From.Held), fmt.Sprint(q.To.Held)), arrow(wait(q.From), wait(q.To)))
 	}
-	v.Acts = newDid(b.Acts, now)
+	v.Acts = frame.NewDid(b.Acts, now)
 }

@@ -1,4 +1,4 @@
-package page
+package frame
 
 import (
 	"fmt"
@@ -20,13 +20,13 @@ import (
 	"jobledger/projection/query"
 )
 
-// frame is what every page shows: where it leads, and the moment that it is about.
-type frame struct {
+// Frame is what every page shows: where it leads, and the moment that it is about.
+type Frame struct {
 	Title   string
 	Ledger  string
 	Nav     []navLink
 	Path    string // of this page
-	Keep    []param
+	Keep    []Param
 	Command string // the command line that prints the same; "": there is none
 	SQL     string // a statement over the views that says the same; "": there is none
 	API     string // the address of the same in the API; "": there is none
@@ -36,7 +36,7 @@ type frame struct {
 	At      string    // the parameter, as it was given; "": now
 	AsOf    string    // the moment, for people
 	Ago     string    // of a past moment, how long
-	clock   time.Time // the moment, or now
+	Clock   time.Time // the moment, or now
 	Clocks  *clocksView
 	Pos     int64  // of the last event that had happened
 	Tail    int64  // of the last event now
@@ -64,7 +64,31 @@ type frame struct {
 
 // Moment is what the parameter at is for links to other pages; "": they are about now. Views have other
 // fields that are called At.
-func (f frame) Moment() string { return f.At }
+func (f Frame) Moment() string { return f.At }
+
+// AtQuery is the end of an address for the moment of the page.
+func (f *Frame) AtQuery() string {
+	if f.At == "" {
+		return ""
+	}
+	return "?" + url.Values{"at": {f.At}}.Encode()
+}
+
+// WithAt is a query about the moment of the page.
+func (f *Frame) WithAt(query url.Values) url.Values {
+	if f.At != "" {
+		query.Set("at", f.At)
+	}
+	return query
+}
+
+// WithMoment is a query of a script about the moment of the page, which stays the same for ever.
+func (f *Frame) WithMoment(query url.Values) url.Values {
+	if f.At != "" && f.Pos > 0 {
+		query.Set("at", fmt.Sprintf("pos:%d", f.Pos))
+	}
+	return query
+}
 
 // footView is what the last line of a page says of the server and the ledger.
 type footView struct {
@@ -78,11 +102,11 @@ type navLink struct {
 	Current    bool
 }
 
-// param is a parameter that a form keeps.
-type param struct{ Name, Value string }
+// Param is a parameter that a form keeps.
+type Param struct{ Name, Value string }
 
-// moment is the moment that a page is about.
-type moment struct {
+// Moment is the moment that a page is about.
+type Moment struct {
 	query.Past
 	at string // the parameter, as it was given; ""
 }
@@ -93,14 +117,14 @@ var navigation = []navLink{{Name: "Overview", Href: "/"}, {Name: "Lanes", Href: 
 	{Name: "Diff", Href: "/diff"}, {Name: "Events", Href: "/events"}, {Name: "Tail", Href: "/tail"},
 	{Name: "Incident", Href: "/incident"}, {Name: "Integrity", Href: "/integrity"}}
 
-// emptyFrame is the frame of a page about no moment.
-func (p *Pages) emptyFrame(r *http.Request, title string) frame {
-	f := frame{Title: title, Ledger: path.Base(p.Name), Path: r.URL.Path, Nav: slices.Clone(navigation)}
+// EmptyFrame is the frame of a page about no moment.
+func (p *Site) EmptyFrame(r *http.Request, title string) Frame {
+	f := Frame{Title: title, Ledger: path.Base(p.Name), Path: r.URL.Path, Nav: slices.Clone(navigation)}
 	if len(p.Ledgers) > 1 {
 		f.Nav = append([]navLink{{Name: "Ledgers", Href: "/ledgers"}}, f.Nav...)
 	}
 	f.Zone = p.zoneOf(r, p.Now())
-	f.MadeAt = stamp(p.Now())
+	f.MadeAt = Stamp(p.Now())
 	at := r.URL.Query().Get("at")
 	f.Foot.Version = buildinfo.Read().Version
 	actor := door.CallerOf(r.Context()).Actor
@@ -118,32 +142,32 @@ func (p *Pages) emptyFrame(r *http.Request, title string) frame {
 	return f
 }
 
-// momentOf reads the parameter at, as --as-of is read. Without it, a copy as of a moment is about its own
+// MomentOf reads the parameter at, as --as-of is read. Without it, a copy as of a moment is about its own
 // one.
-func (p *Pages) momentOf(r *http.Request, params url.Values, tx *ledger.Tx) (m moment, err error) {
+func (p *Site) MomentOf(r *http.Request, params url.Values, tx *ledger.Tx) (m Moment, err error) {
 	m.at = params.Get("at")
 	m.Past, err = p.API.Past(r.Context(), tx, params)
 	return m, err
 }
 
-// begin reads the moment that a page is about, and its frame.
-func (p *Pages) begin(f *frame, r *http.Request, params url.Values, tx *ledger.Tx, title string) (m moment,
+// Begin reads the moment that a page is about, and its frame.
+func (p *Site) Begin(f *Frame, r *http.Request, params url.Values, tx *ledger.Tx, title string) (m Moment,
 	err error) {
-	if m, err = p.momentOf(r, params, tx); err == nil {
-		*f, err = p.frameAt(r, params, tx, m, title)
+	if m, err = p.MomentOf(r, params, tx); err == nil {
+		*f, err = p.FrameAt(r, params, tx, m, title)
 	}
 	return m, err
 }
 
-// frameAt is the frame of a page about m, which may be now.
-func (p *Pages) frameAt(r *http.Request, query url.Values, tx *ledger.Tx, m moment, title string) (frame,
+// FrameAt is the frame of a page about m, which may be now.
+func (p *Site) FrameAt(r *http.Request, query url.Values, tx *ledger.Tx, m Moment, title string) (Frame,
 	error) {
-	f := p.emptyFrame(r, title)
+	f := p.EmptyFrame(r, title)
 	tail, err := tx.Tail(r.Context())
 	if err != nil {
 		return f, err
 	}
-	f.At, f.Pos, f.Tail, f.clock = m.at, tail, tail, p.clock(m).At
+	f.At, f.Pos, f.Tail, f.Clock = m.at, tail, tail, p.Clock(m).At
 	now := p.Now()
 	f.AsOf, f.Made = words.Time(now), now.Format("15:04:05")
 	if m.Given {
@@ -153,13 +177,13 @@ func (p *Pages) frameAt(r *http.Request, query url.Values, tx *ledger.Tx, m mome
 	for _, name := range api.SortedNames(query) {
 		for _, value := range query[name] {
 			if name != "at" {
-				f.Keep = append(f.Keep, param{name, value})
+				f.Keep = append(f.Keep, Param{name, value})
 			}
 		}
 	}
-	f.Zone = p.zoneOf(r, f.clock)
+	f.Zone = p.zoneOf(r, f.Clock)
 	if p.tz != "" {
-		f.Keep = append(f.Keep, param{zoneParam, p.tz})
+		f.Keep = append(f.Keep, Param{zoneParam, p.tz})
 	}
 	if err := f.addLedger(r.Context(), p, tx, m); err != nil {
 		return f, err
@@ -173,7 +197,7 @@ func (p *Pages) frameAt(r *http.Request, query url.Values, tx *ledger.Tx, m mome
 		return r.URL.Path + "?" + q.Encode()
 	}
 	if m.Given {
-		f.Clocks = f.clocksAt(f.clock, address)
+		f.Clocks = f.clocksAt(f.Clock, address)
 	}
 	atPos := func(pos int64) string { return address(fmt.Sprintf("pos:%d", pos)) }
 	if f.Pos > 1 {
@@ -200,8 +224,8 @@ func (p *Pages) frameAt(r *http.Request, query url.Values, tx *ledger.Tx, m mome
 	return f, nil
 }
 
-// clock is now, or the moment of the past.
-func (p *Pages) clock(m moment) projection.Moment {
+// Clock is now, or the moment of the past.
+func (p *Site) Clock(m Moment) projection.Moment {
 	now := p.Now()
 	if m.Given {
 		return projection.Moment{Pos: m.Pos, At: m.At.In(now.Location())}
@@ -209,19 +233,19 @@ func (p *Pages) clock(m moment) projection.Moment {
 	return projection.Moment{At: now}
 }
 
-// commandOf is the command line of words, to be pasted into a shell.
-func commandOf(words []string) string {
+// CommandOf is the command line of words, to be pasted into a shell.
+func CommandOf(words []string) string {
 	out := []string{buildinfo.ProgramName}
 	for _, word := range words {
 		if word != "--json" {
-			out = append(out, quoted(word))
+			out = append(out, Quoted(word))
 		}
 	}
 	return strings.Join(out, " ")
 }
 
-// flagsOf are the words of a verb and its flags that say the same as params, but for the limit.
-func flagsOf(verb string, params url.Values) []string {
+// FlagsOf are the words of a verb and its flags that say the same as params, but for the limit.
+func FlagsOf(verb string, params url.Values) []string {
 	words := []string{verb}
 	for _, name := range api.SortedNames(params) {
 		for _, value := range params[name] {
@@ -233,19 +257,19 @@ func flagsOf(verb string, params url.Values) []string {
 	return words
 }
 
-// plainLetters mean nothing to a shell, nor to a search.
-const plainLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=:./,@+"
+// PlainLetters mean nothing to a shell, nor to a search.
+const PlainLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=:./,@+"
 
-// quoted is word as a shell reads it as one.
-func quoted(word string) string {
-	if word != "" && strings.Trim(word, plainLetters) == "" {
+// Quoted is word as a shell reads it as one.
+func Quoted(word string) string {
+	if word != "" && strings.Trim(word, PlainLetters) == "" {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// countsSQL counts jobs by queue and state, now or at the position of a page about the past.
-func (f *frame) countsSQL(queue string) string {
+// CountsSQL counts jobs by queue and state, now or at the position of a page about the past.
+func (f *Frame) CountsSQL(queue string) string {
 	if f.At == "" {
 		return sqltext.Counts(queue)
 	}

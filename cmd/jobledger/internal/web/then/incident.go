@@ -1,16 +1,16 @@
-package page
+package then
 
 import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"jobledger/cmd/jobledger/internal/export"
 	"jobledger/cmd/jobledger/internal/incident"
 	"jobledger/cmd/jobledger/internal/web/chart"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/draw"
+	"jobledger/cmd/jobledger/internal/web/frame"
 	"jobledger/cmd/jobledger/internal/web/sqltext"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
@@ -19,7 +19,7 @@ import (
 
 // incidentView is what the page of an incident shows.
 type incidentView struct {
-	spanView
+	frame.Span
 	Report   *incident.Report
 	Empty    bool
 	Timeline []entryView
@@ -30,74 +30,59 @@ type incidentView struct {
 	Lanes    string
 	Swim     *draw.Swim
 	Charts   []*chart.Chart
-	Findings []findingView
+	Findings []frame.Finding
 }
 
 // entryView is a line of the timeline.
 type entryView struct {
 	At, UTC, Class string
-	Text           []marked
+	Text           []frame.Marked
 	Count          int
-}
-
-// marked is a piece of text that may be code.
-type marked struct {
-	Text string
-	Code bool
-}
-
-// markedText splits Markdown with code in backquotes.
-func markedText(text string) (parts []marked) {
-	for i, part := range strings.Split(text, "`") {
-		if part != "" {
-			parts = append(parts, marked{strings.ReplaceAll(part, `\|`, "|"), i%2 == 1})
-		}
-	}
-	return parts
 }
 
 // incidentPage shows what a post-mortem needs to know about a window.
 func (p *Pages) incidentPage(w http.ResponseWriter, r *http.Request) error {
 	shown := incidentView{Bodies: door.CallerOf(r.Context()).Has(door.Bodies)}
-	query, span, err := p.readSpan(r, "Incident", &shown.frame, func(tx *ledger.Tx, s query.Lanes) error {
+	query, span, err := p.ReadSpan(r, "Incident", &shown.Frame, func(tx *ledger.Tx, s query.Lanes) error {
 		s.Columns, s.Bars = draw.SwimColumns, draw.SwimBars
 		lanes, err := s.Read(r.Context(), tx)
 		if err != nil {
 			return err
 		}
-		shown.Swim = draw.NewSwim(lanes, s, shown.clock.Location(), shown.atQuery())
-		shown.Findings, err = findingsOf(r.Context(), tx, s, lanes, p.Now().Location())
+		shown.Swim = draw.NewSwim(lanes, s, shown.Clock.Location(), shown.AtQuery())
+		shown.Findings, err = frame.FindingsOf(r.Context(), tx, s, lanes, p.Now().Location())
 		if err != nil || s.To.Pos == 0 {
 			return err
 		}
 		series, err := query.Series{Span: s.Span}.Read(r.Context(), tx)
 		if err == nil {
-			shown.Charts = []*chart.Chart{depthChart(series, p.Now().Location()),
-				attemptsChart(series, p.Now().Location())}
+			shown.Charts = []*chart.Chart{frame.DepthChart(series, p.Now().Location()),
+				frame.AttemptsChart(series, p.Now().Location())}
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	shown.set(p, query, span)
+	shown.SetWindow(p.Site, query, span)
 	window := export.Window{After: span.From.Pos, Until: span.To.Pos, From: span.From.At, To: span.To.At}
 	between := url.Values{"from": {shown.From}, "to": {shown.To}}
 	shown.Lanes = "/lanes?" + between.Encode()
 	shown.Zip = "/api/v1/incident"
-	shown.Command = commandOf([]string{"incident", "--from=" + shown.From, "--to=" + shown.To,
+	shown.Command = frame.CommandOf([]string{"incident", "--from=" + shown.From, "--to=" + shown.To,
 		"--output=incident"})
 	shown.API = "/api/v1/incident?" + between.Encode()
 	shown.SQL = sqltext.Window("*", span.From.Pos, span.To.Pos, "ORDER BY pos")
 	if shown.Empty = window.Empty(); shown.Empty {
-		return p.render(w, "incident", shown)
+		return p.Render(w, "incident", shown)
 	}
 	if shown.Report, err = incident.Investigate(r.Context(), p.Store, window, p.Now()); err != nil {
 		return err
 	}
 	zone := p.Now().Location()
 	for _, e := range shown.Report.Timeline {
-		v := entryView{At: e.First.In(zone).Format("15:04:05"), UTC: stamp(e.First), Text: markedText(e.Text),
+		v := entryView{At: e.First.In(zone).Format("15:04:05"), UTC: frame.Stamp(e.First),
+			Text:  frame.MarkedText(e.Text),
 			Count: e.Count}
 		switch {
 		case e.ByOperator:
@@ -125,6 +110,6 @@ func (p *Pages) incidentPage(w http.ResponseWriter, r *http.Request) error {
 		}
 		shown.Lost = append(shown.Lost, text)
 	}
-	shown.Failures = codesTable(shown.Report.Failures, true, zone)
-	return p.render(w, "incident", shown)
+	shown.Failures = frame.CodesTable(shown.Report.Failures, true, zone)
+	return p.Render(w, "incident", shown)
 }

@@ -1,4 +1,4 @@
-package page
+package frame
 
 import (
 	"net/http"
@@ -14,13 +14,13 @@ type loginView struct {
 	Wrong bool // the code was
 }
 
-func (p *Pages) loginPage(w http.ResponseWriter, _ *http.Request) error {
-	return p.render(w, "login", loginView{Title: "Log in"})
+func (p *Site) loginPage(w http.ResponseWriter, _ *http.Request) error {
+	return p.Render(w, "login", loginView{Title: "Log in"})
 }
 
 // login begins a session for one who has the code of a login link.
-func (p *Pages) login(w http.ResponseWriter, r *http.Request) error {
-	given, err := form(r)
+func (p *Site) login(w http.ResponseWriter, r *http.Request) error {
+	given, err := Form(r)
 	if err != nil {
 		return err
 	}
@@ -30,21 +30,21 @@ func (p *Pages) login(w http.ResponseWriter, r *http.Request) error {
 		return err
 	case !ok:
 		w.WriteHeader(http.StatusForbidden)
-		return p.render(w, "login", loginView{Title: "Log in", Wrong: true})
+		return p.Render(w, "login", loginView{Title: "Log in", Wrong: true})
 	}
 	p.Door.SeeOther(w, r, "/")
 	return nil
 }
 
 // logout ends the session.
-func (p *Pages) logout(w http.ResponseWriter, r *http.Request) error {
+func (p *Site) logout(w http.ResponseWriter, r *http.Request) error {
 	p.Door.LogOut(r)
 	p.Door.SeeOther(w, r, "/login")
 	return nil
 }
 
 // newLink prints another login link where the server runs. The browser does not see it.
-func (p *Pages) newLink(w http.ResponseWriter, r *http.Request) error {
+func (p *Site) newLink(w http.ResponseWriter, r *http.Request) error {
 	if !p.Door.PrintLink(r) {
 		return door.Refusal(http.StatusTooManyRequests, "rate",
 			"the last link can be used still, or there were too many for this address")
@@ -55,10 +55,10 @@ func (p *Pages) newLink(w http.ResponseWriter, r *http.Request) error {
 
 // problemView is what the page of an error shows.
 type problemView struct {
-	frame
+	Frame
 	Problem  *door.Problem
 	Method   string  // of the form with the field that is wrong; "": there is none
-	Given    []param // the other fields of it
+	Given    []Param // the other fields of it
 	Label    string
 	Value    string
 	Examples []string
@@ -83,14 +83,14 @@ func (v *problemView) addForm(r *http.Request) {
 	for _, name := range api.SortedNames(given) {
 		for _, value := range given[name] {
 			if name != field {
-				v.Given = append(v.Given, param{name, value})
+				v.Given = append(v.Given, Param{name, value})
 			}
 		}
 	}
 }
 
 // ShowProblem answers with problem as a page.
-func (p *Pages) ShowProblem(w http.ResponseWriter, r *http.Request, problem *door.Problem) error {
+func (p *Site) ShowProblem(w http.ResponseWriter, r *http.Request, problem *door.Problem) error {
 	shown := problemView{Problem: problem}
 	shown.addForm(r)
 	p, r, _ = p.inZone(r)      // a zone that is wrong is the problem
@@ -100,6 +100,6 @@ func (p *Pages) ShowProblem(w http.ResponseWriter, r *http.Request, problem *doo
 		r = r.WithContext(r.Context())
 		r.URL = &address
 	}
-	shown.frame = p.emptyFrame(r, http.StatusText(problem.Status))
-	return p.render(w, "problem", shown)
+	shown.Frame = p.EmptyFrame(r, http.StatusText(problem.Status))
+	return p.Render(w, "problem", shown)
 }

@@ -1,4 +1,4 @@
-package page
+package frame
 
 import (
 	"net/http"
@@ -11,16 +11,16 @@ import (
 	"jobledger/ledger/event"
 )
 
-// kindChoice is which kinds of events a page shows, for its form: only those that are ticked, or all but
+// KindChoice is which kinds of events a page shows, for its form: only those that are ticked, or all but
 // those.
-type kindChoice struct {
-	Kinds     []choice
+type KindChoice struct {
+	Kinds     []Choice
 	But       bool
 	KindsText string
 }
 
-// kindsOf reads the values of the parameter kind.
-func kindsOf(words []string) (c kindChoice, err error) {
+// KindsOf reads the values of the parameter kind.
+func KindsOf(words []string) (c KindChoice, err error) {
 	kinds, err := find.EventKinds(words)
 	if err != nil {
 		return c, err
@@ -29,7 +29,7 @@ func kindsOf(words []string) (c kindChoice, err error) {
 	var ticked []string
 	for _, k := range event.Kinds() {
 		chosen := slices.Contains(kinds, k) != c.But
-		c.Kinds = append(c.Kinds, choice{k.String(), chosen})
+		c.Kinds = append(c.Kinds, Choice{k.String(), chosen})
 		if chosen {
 			ticked = append(ticked, k.String())
 		}
@@ -45,20 +45,20 @@ func kindsOf(words []string) (c kindChoice, err error) {
 	return c, nil
 }
 
-// kindsParam is a parameter of the form of kinds alone: whether what is ticked is shown or left out.
-const kindsParam = "kinds"
+// KindsParam is a parameter of the form of kinds alone: whether what is ticked is shown or left out.
+const KindsParam = "kinds"
 
-// sayKinds leads to the address that says by the parameter kind alone what the form says. With always, that
+// SayKinds leads to the address that says by the parameter kind alone what the form says. With always, that
 // is there though every kind is shown.
-func (p *Pages) sayKinds(w http.ResponseWriter, r *http.Request, query url.Values, always bool) error {
-	mode, ticked := query.Get(kindsParam), query["kind"]
-	if mode != "only" && mode != "but" || len(query[kindsParam]) > 1 {
-		return door.Refusal(http.StatusBadRequest, "usage", kindsParam+" is only or but")
+func (p *Site) SayKinds(w http.ResponseWriter, r *http.Request, query url.Values, always bool) error {
+	mode, ticked := query.Get(KindsParam), query["kind"]
+	if mode != "only" && mode != "but" || len(query[KindsParam]) > 1 {
+		return door.Refusal(http.StatusBadRequest, "usage", KindsParam+" is only or but")
 	}
 	if _, err := find.EventKinds(ticked); err != nil {
 		return err
 	}
-	query.Del(kindsParam)
+	query.Del(KindsParam)
 	if mode == "but" {
 		query.Del("kind")
 		for _, name := range ticked {
@@ -74,4 +74,10 @@ func (p *Pages) sayKinds(w http.ResponseWriter, r *http.Request, query url.Value
 	}
 	p.Door.SeeOther(w, r, address)
 	return nil
+}
+
+// Choice is one value of a field of a form.
+type Choice struct {
+	Value  string
+	Chosen bool
 }

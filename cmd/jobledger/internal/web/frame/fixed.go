@@ -1,4 +1,4 @@
-package page
+package frame
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 // has them with their zone. An address with a moment, such as at=-1h, is led to the same page at the position
 // of that moment, so that the address stays about it. The new address has the time too: where nothing
 // happened between the event and that time, workers fell silent, and jobs waited longer.
-func (p *Pages) fixed(handle func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter,
+func (p *Site) fixed(handle func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter,
 	*http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		query, err := api.QueryOf(r)
@@ -79,7 +79,7 @@ func (p *Pages) fixed(handle func(http.ResponseWriter, *http.Request) error) fun
 
 // recordedEnd is the end of what was recorded, in the zone of now, where the ledger is a copy or an import to
 // which nothing was written since: the last 15:04 is one of that. Of every other ledger it is now.
-func (p *Pages) recordedEnd(ctx context.Context, now time.Time) (end time.Time, err error) {
+func (p *Site) recordedEnd(ctx context.Context, now time.Time) (end time.Time, err error) {
 	err = p.Store.Read(ctx, func(tx *ledger.Tx) error {
 		end = now
 		if made, ok, err := status.CopyOf(ctx, tx); err != nil || ok {
@@ -102,7 +102,7 @@ func (p *Pages) recordedEnd(ctx context.Context, now time.Time) (end time.Time, 
 
 // Local is a time of an address, or the time of a position with one, as a form of the page has it: in the
 // zone of the page.
-func (f frame) Local(text string) string {
+func (f Frame) Local(text string) string {
 	if _, clock, ok := strings.Cut(text, "@"); ok {
 		text = clock
 	}
@@ -110,7 +110,7 @@ func (f frame) Local(text string) string {
 	if err != nil {
 		return text
 	}
-	return when.Heard{When: when.When{Time: t.In(f.clock.Location())}}.Exact()
+	return when.Heard{When: when.When{Time: t.In(f.Clock.Location())}}.Exact()
 }
 
 // clocksView says what is odd about the clocks at the moment of a page.
@@ -120,7 +120,7 @@ type clocksView struct {
 }
 
 // clocksAt says whether clocks show t, in its zone, twice, or skip what is before it; nil: neither.
-func (f frame) clocksAt(t time.Time, address func(at string) string) *clocksView {
+func (f Frame) clocksAt(t time.Time, address func(at string) string) *clocksView {
 	begin, _ := t.ZoneBounds()
 	first, second, twice := when.Twice(t)
 	other := when.Heard{When: when.When{Time: second}}

@@ -1,4 +1,4 @@
-package page
+package then
 
 import (
 	"encoding/json"
@@ -8,58 +8,28 @@ import (
 	"strconv"
 
 	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/frame"
 	"jobledger/cmd/jobledger/internal/web/sqltext"
 	"jobledger/cmd/jobledger/internal/web/view"
-	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 )
 
 // eventsView is what the page of events shows.
 type eventsView struct {
-	frame
-	Events []eventView
+	frame.Frame
+	Events []frame.Event
 	Filter url.Values
-	kindChoice
+	frame.KindChoice
 	Newest int64  // of a tail: the position of the last event that the page has
 	Stream string // of a tail: where the events come from; ""
 	Older  string // addresses of other pages; "": there is none
 	Newer  string
 }
 
-// eventView is an event for people.
-type eventView struct {
-	Pos   int64
-	Job   event.JobID
-	At    string
-	UTC   string // the same, for an element time
-	After string // how long after the event before; of a history
-	Kind  string
-	State string
-	By    string
-	What  string
-	More  string // what is left out after it
-	Error string // the detail of a failure
-}
-
-// viewOf is e as pages show it.
-func (p *Pages) viewOf(e event.Event) eventView {
-	zone := p.Now().Location()
-	kind, _ := words.KindLabel(e)
-	v := eventView{Pos: e.Pos, Job: e.Job, At: words.Millis(e.At.In(zone)), UTC: stamp(e.At), Kind: kind,
-		By: words.Escape(e.Actor), What: words.Escape(words.Describe(e, zone))}
-	if e.To != 0 {
-		v.State = e.To.String()
-	}
-	if b, ok := e.Body.(*event.Failed); ok {
-		v.Error = b.ErrorDetail
-	}
-	return v
-}
-
 // streamPage sends the events as the page of events shows them.
 func (p *Pages) streamPage(w http.ResponseWriter, r *http.Request) error {
-	return p.Stream(w, r, func(e view.Sent) ([]byte, error) { return json.Marshal(p.viewOf(e.Event)) })
+	return p.Stream(w, r, func(e view.Sent) ([]byte, error) { return json.Marshal(p.EventOf(e.Event)) })
 }
 
 // eventsPage shows what the verb events prints: the last ones, unless after says where to begin.
@@ -68,8 +38,8 @@ func (p *Pages) eventsPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if query.Has(kindsParam) {
-		return p.sayKinds(w, r, query, false)
+	if query.Has(frame.KindsParam) {
+		return p.SayKinds(w, r, query, false)
 	}
 	return p.showEvents(w, r, eventsView{Filter: query}, query)
 }
@@ -81,8 +51,8 @@ func (p *Pages) tailPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if query.Has(kindsParam) {
-		return p.sayKinds(w, r, query, true)
+	if query.Has(frame.KindsParam) {
+		return p.SayKinds(w, r, query, true)
 	}
 	if !r.URL.Query().Has("kind") {
 		query.Set("kind", "-"+event.KindHeartbeat.String())
@@ -93,7 +63,7 @@ func (p *Pages) tailPage(w http.ResponseWriter, r *http.Request) error {
 
 func (p *Pages) showEvents(w http.ResponseWriter, r *http.Request, shown eventsView, query url.Values) error {
 	err := p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
-		_, err := p.begin(&shown.frame, r, query, tx, "Events")
+		_, err := p.Begin(&shown.Frame, r, query, tx, "Events")
 		return err
 	})
 	if err != nil {
@@ -118,7 +88,7 @@ func (p *Pages) showEvents(w http.ResponseWriter, r *http.Request, shown eventsV
 		if err != nil {
 			return err
 		}
-		shown.Events = append(shown.Events, p.viewOf(e))
+		shown.Events = append(shown.Events, p.EventOf(e))
 	}
 	shown.Newest = shown.Pos
 	if n := len(shown.Events); n > 0 {
@@ -129,18 +99,18 @@ func (p *Pages) showEvents(w http.ResponseWriter, r *http.Request, shown eventsV
 	} else {
 		shown.Title = "Tail"
 	}
-	if shown.kindChoice, err = kindsOf(query["kind"]); err != nil {
+	if shown.KindChoice, err = frame.KindsOf(query["kind"]); err != nil {
 		return err
 	}
-	words := flagsOf("events", asked)
+	words := frame.FlagsOf("events", asked)
 	if limit > 0 {
 		words = append(words, "--limit="+strconv.Itoa(limit))
 	}
-	shown.Command = commandOf(words)
+	shown.Command = frame.CommandOf(words)
 	if shown.SQL = sqltext.Events(query, shown.Pos, api.DefaultLimit); shown.At == "" {
 		shown.API = "/api/v1/events?" + asked.Encode()
 	}
-	return p.render(w, "events", shown)
+	return p.Render(w, "events", shown)
 }
 
 // addPages adds the addresses of the events before and after those shown.

@@ -1,0 +1,72 @@
+package frame
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"jobledger/cmd/jobledger/internal/web/chart"
+	"jobledger/cmd/jobledger/internal/words"
+	"jobledger/projection/query"
+)
+
+// DepthChart is how many jobs are ready, for later and held.
+func DepthChart(n *query.Course, zone *time.Location) *chart.Chart {
+	return chart.New("Depth", n.From, StepOf(n), zone, "",
+		SeriesOf("ready", chart.Floats(n.Ready), chart.Stacked),
+		SeriesOf("later", chart.Floats(n.Later), chart.Stacked),
+		SeriesOf("held", chart.Floats(n.Held), chart.Stacked))
+}
+
+// AttemptsChart is how many attempts ended in each step.
+func AttemptsChart(n *query.Course, zone *time.Location) *chart.Chart {
+	return chart.New("Attempts every "+words.Duration(StepOf(n)), n.From, StepOf(n), zone, "",
+		SeriesOf("succeeded", chart.Floats(n.Succeeded), chart.Area),
+		SeriesOf("failed", chart.Floats(n.Failed), chart.Down),
+		SeriesOf("lost", chart.Floats(n.Lost), chart.Down))
+}
+
+func StepOf(n *query.Course) time.Duration { return time.Duration(n.Step * float64(time.Second)) }
+
+func SeriesOf(name string, values []float64, how chart.How) chart.Series {
+	return chart.Series{Name: name, Class: name, Values: values, How: how}
+}
+
+// CodesTable is what failed, by code, perhaps with the last detail; nil: nothing did.
+func CodesTable(codes []*query.FailureGroup, details bool, zone *time.Location) *words.Table {
+	if len(codes) == 0 {
+		return nil
+	}
+	t := &words.Table{Columns: []words.Column{{Title: "CODE"}, {Title: "ATTEMPTS", Right: true},
+		{Title: "JOBS", Right: true}, {Title: "FIRST"}, {Title: "LAST"}}}
+	if details {
+		t.Columns = append(t.Columns, words.Column{Title: "DETAIL"})
+	}
+	for _, c := range codes {
+		cells := []string{c.Code, fmt.Sprint(c.Attempts), fmt.Sprint(len(c.Jobs)),
+			c.First.In(zone).Format("15:04:05"), c.Last.In(zone).Format("15:04:05"), words.Shorten(c.Example)}
+		t.Add(cells[:len(t.Columns)]...)
+	}
+	return t
+}
+
+// ShortWait is d in its two largest units, or with two digits.
+func ShortWait(d time.Duration) string {
+	if d >= time.Minute {
+		return words.Roughly(d)
+	}
+	return cmp.Or(shortSeconds(d), "0s")
+}
+
+// shortSeconds is d, which is less than a minute, with two digits.
+func shortSeconds(d time.Duration) string {
+	unit, name := time.Second, "s"
+	if d < time.Second {
+		unit, name = time.Millisecond, "ms"
+	}
+	v := float64(d) / float64(unit)
+	if v < 9.95 {
+		return fmt.Sprintf("%.1f%s", v, name)
+	}
+	return fmt.Sprintf("%.0f%s", v, name)
+}
