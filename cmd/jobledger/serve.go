@@ -16,6 +16,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/access"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/frame"
+	"jobledger/cmd/jobledger/internal/when"
 	"jobledger/commands"
 	"jobledger/commands/archive"
 	"jobledger/commands/cron"
@@ -59,7 +60,7 @@ func serveVerb(p *program) cli.Verb {
 			cli.ListFlag("from", "with --behind-proxy: its addresses are in `CIDR`; may be repeated"),
 			&cli.StringFlag{Name: "admin", Usage: "profiles of this process at `HOST:PORT`, for tokens with the " +
 				"scope admin"},
-			&cli.StringFlag{Name: "check-at", Usage: "verify the whole ledger each day at `HH:MM`, local time; off: " +
+			&cli.StringFlag{Name: "check-at", Usage: "verify the whole ledger each day at `TIME` of day, local time; off: " +
 				"only when asked to", Value: defaultCheckAt},
 			cli.ArchiveCacheFlag(),
 			&cli.StringFlag{Name: "zone", Usage: "pages show times in the zone `NAME`, such as Europe/Berlin, " +
@@ -254,11 +255,11 @@ func (p *program) daily(text string) (cron.Schedule, error) {
 	if text == "off" {
 		return cron.Schedule{}, nil
 	}
-	at, err := time.Parse("15:04", text)
-	if err != nil {
-		return cron.Schedule{}, cli.Usagef("--check-at: %q is not a time of day such as 03:00, or off", text)
+	at, ok := when.TimeOfDay(text)
+	if !ok || at%time.Minute != 0 {
+		return cron.Schedule{}, cli.Usagef("--check-at: %q is not a time of day such as 03:00 or 3am, or off", text)
 	}
-	return cron.Parse(fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour()), p.Now().Location())
+	return cron.Parse(fmt.Sprintf("%d %d * * *", at/time.Minute%60, at/time.Hour), p.Now().Location())
 }
 
 // prefixOf is what the flags say of the path of addresses.

@@ -198,7 +198,10 @@ func (d *day) readDate(words []string) int {
 	return 2
 }
 
-// clockOf reads a time of the day: how long after midnight it is.
+// TimeOfDay reads a time of the day as [Spoken] does: how long after midnight it is.
+func TimeOfDay(s string) (since time.Duration, ok bool) { return clockOf(strings.ToLower(s)) }
+
+// clockOf is [TimeOfDay] of a word in lower case.
 func clockOf(word string) (since time.Duration, ok bool) {
 	if hour := hours[word]; hour != "" {
 		word = hour

@@ -9,6 +9,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/cli/jobverb"
 	"jobledger/cmd/jobledger/internal/fault"
+	"jobledger/cmd/jobledger/internal/when"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/commands/schedule"
@@ -91,8 +92,8 @@ func scheduleFlags() []cli.Flag {
 			false),
 		&cli.StringFlag{Name: "from",
 			Usage: "the first `TIME` of --every, by default now; of preview: where to begin"},
-		&cli.StringFlag{Name: "zone", Usage: "the time `ZONE` of --cron, such as Europe/Berlin",
-			DefaultText: "UTC"},
+		&cli.StringFlag{Name: "zone", Usage: "the time `ZONE` of --cron, such as Europe/Berlin; local: that of " +
+			"this machine", DefaultText: "UTC"},
 		cli.DurationFlag("jitter", "run each job up to `D` later, the same each time it is asked", "", 0,
 			schedule.MaxJitter, true),
 		&cli.StringFlag{Name: "catch-up", Usage: "jobs for times that were missed: last, all or none",
@@ -162,10 +163,7 @@ func (p *Verbs) setSchedule(c *cli.Context, args []string) error {
 	if err := schedule.Check(schedule.Complete(spec)); err != nil { // before a ledger is made
 		return err
 	}
-	if _, offset := p.Now().Zone(); offset != 0 && namesHour(spec.Cron) && !c.IsSet("zone") {
-		p.Message("its times are in UTC, and not in the zone of this machine; --zone names another, such as " +
-			"Europe/Berlin")
-	}
+	p.sayUTC("its times are", spec)
 	service, err := p.OpenOrCreate(c.Context)
 	if err != nil {
 		return err
@@ -178,6 +176,43 @@ func (p *Verbs) setSchedule(c *cli.Context, args []string) error {
 	return p.printChanges(c, service, changes)
 }
 
+// sayUTC says of the first of specs whose times are in UTC, because it names no zone, what they are on a clock
+// of this machine, if that is another zone. subject is the beginning of the sentence.
+func (p *Verbs) sayUTC(subject string, specs ...event.ScheduleSet) {
+	for _, spec := range specs {
+		if spec.Zone != "" || !namesHour(spec.Cron) {
+			continue
+		}
+		times, err := schedule.Times(schedule.Complete(spec))
+		if err != nil { // it has been checked
+			return
+		}
+		said := when.InUTC(times.Next, p.Now(), p.Now().Location())
+		if said == "" {
+			continue
+		}
+		text := subject + " UTC: " + said
+		if name := when.ZoneName(p.Now().Location()); name != "" {
+			text += "; --zone local is " + name
+		}
+		p.Message("%s", text)
+		return
+	}
+}
+
+// zoneFlag reads --zone; local is the zone of this machine, by its name.
+func (p *Verbs) zoneFlag(c *cli.Context) (string, error) {
+	if !strings.EqualFold(c.String("zone"), "local") {
+		return c.String("zone"), nil
+	}
+	name := when.ZoneName(p.Now().Location())
+	if name == "" {
+		return "", cli.WithHint(cli.Usagef("--zone: the zone of this machine has no name that is known"),
+			"give one, such as Europe/Berlin")
+	}
+	return name, nil
+}
+
 // namesHour reports whether a cron expression may mean other moments in another zone.
 func namesHour(cron string) bool {
 	fields := strings.Fields(cron)
@@ -187,13 +222,16 @@ func namesHour(cron string) bool {
 // scheduleSpec is the schedule as the flags have it.
 func (p *Verbs) scheduleSpec(c *cli.Context, args []string) (spec event.ScheduleSet, err error) {
 	spec = event.ScheduleSet{Name: args[0], Queue: c.String("queue"), Cron: c.String("cron"),
-		Zone: c.String("zone"), CatchUp: c.String("catch-up"), Overlap: c.String("overlap"),
+		CatchUp: c.String("catch-up"), Overlap: c.String("overlap"),
 		Priority: c.Int("priority"), MaxAttempts: c.Int("max-attempts"), Version: c.String("version"),
 		Requires: c.StringSlice("requires")}
 	spec.Every, _ = cli.DurationValue(c, "every")
 	spec.Jitter, _ = cli.DurationValue(c, "jitter")
 	spec.Within, _ = cli.DurationValue(c, "within")
 	spec.MaxRuntime, _ = cli.DurationValue(c, "max-runtime")
+	if spec.Zone, err = p.zoneFlag(c); err != nil {
+		return spec, err
+	}
 	switch {
 	case spec.Queue == "":
 		return spec, cli.WithHint(cli.Usagef("missing flag --queue (-q)"), "%s", cli.SeeHelp("schedule"))
@@ -221,6 +259,7 @@ func (p *Verbs) applySchedules(c *cli.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	p.sayUTC("the times of lines without a zone are", specs...)
 	service, err := p.OpenOrCreate(c.Context)
 	if err != nil {
 		return err

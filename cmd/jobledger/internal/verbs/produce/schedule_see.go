@@ -203,10 +203,13 @@ type tickJSON struct {
 }
 
 func (p *Verbs) previewSchedule(c *cli.Context, args []string) error {
-	spec := event.ScheduleSet{Name: "preview", Queue: "preview", Zone: c.String("zone")}
+	spec := event.ScheduleSet{Name: "preview", Queue: "preview"}
 	spec.Every, _ = cli.DurationValue(c, "every")
 	from, given, err := p.NextFlag(c, "from")
 	if err != nil {
+		return err
+	}
+	if spec.Zone, err = p.zoneFlag(c); err != nil {
 		return err
 	}
 	if !given {
@@ -220,10 +223,11 @@ func (p *Verbs) previewSchedule(c *cli.Context, args []string) error {
 	default:
 		return cli.WithHint(cli.Usagef("give an expression or --every"), "%s", cli.SeeHelp("schedule"))
 	}
-	spec = schedule.Complete(spec)
-	if err := schedule.Check(spec); err != nil {
+	if err := schedule.Check(schedule.Complete(spec)); err != nil {
 		return err
 	}
+	p.sayUTC("times are", spec)
+	spec = schedule.Complete(spec)
 	times, err := schedule.Times(spec)
 	if err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
+	"jobledger/cmd/jobledger/internal/when"
 )
 
 const (
@@ -110,11 +110,8 @@ func (p *Site) inZone(r *http.Request) (*Site, *http.Request, error) {
 
 // zoneOf is the zone of the pages, at a moment, for the page at the address of r.
 func (p *Site) zoneOf(r *http.Request, at time.Time) zoneView {
-	v := zoneView{Name: p.Now().Location().String(), Given: p.tz}
+	v := zoneView{Name: when.ZoneName(p.Now().Location()), Given: p.tz}
 	offset := at.In(p.Now().Location()).Format("-07:00")
-	if v.Name == "Local" {
-		v.Name = localZone()
-	}
 	switch {
 	case !zonePattern().MatchString(v.Name):
 		v.Name, v.Label = offset, "UTC"+offset
@@ -134,22 +131,6 @@ func (p *Site) zoneOf(r *http.Request, at time.Time) zoneView {
 	v.Change = "/zone?" + url.Values{"back": {back}}.Encode()
 	return v
 }
-
-// localZone is the name of this machine's zone; "": it is not known.
-var localZone = sync.OnceValue(func() string {
-	name := strings.TrimPrefix(os.Getenv("TZ"), ":")
-	if name == "" {
-		target, err := os.Readlink("/etc/localtime")
-		if err != nil {
-			return ""
-		}
-		_, name, _ = strings.Cut(target, "zoneinfo/")
-	}
-	if _, err := ReadZone(name); err != nil {
-		return ""
-	}
-	return name
-})
 
 // zonePage is the page on which a zone is chosen.
 type zonePage struct {
