@@ -60,7 +60,7 @@ func serveVerb(p *program) cli.Verb {
 			cli.ListFlag("from", "with --behind-proxy: its addresses are in `CIDR`; may be repeated"),
 			&cli.StringFlag{Name: "admin", Usage: "profiles of this process at `HOST:PORT`, for tokens with the " +
 				"scope admin"},
-			&cli.StringFlag{Name: "check-at", Usage: "verify the whole ledger each day at `TIME` of day, local time; off: " +
+			&cli.StringFlag{Name: "check-at", Usage: "verify the whole ledger each day at `TIME`, local time; off: " +
 				"only when asked to", Value: defaultCheckAt},
 			cli.ArchiveCacheFlag(),
 			&cli.StringFlag{Name: "zone", Usage: "pages show times in the zone `NAME`, such as Europe/Berlin, " +

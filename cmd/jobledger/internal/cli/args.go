@@ -249,7 +249,7 @@ func (l *line) checkValues(patterns bool) error {
 	for _, word := range l.flags {
 		name, value, _ := strings.Cut(strings.TrimPrefix(word, "--"), "=")
 		switch name {
-		case "queue", "key", "worker", "version", "actor", "jsonl":
+		case "queue", "key", "worker", "version", "actor", "jsonl", "lines":
 			if value == "" {
 				return Usagef("--%s is empty", name)
 			}

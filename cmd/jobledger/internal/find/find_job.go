@@ -70,6 +70,10 @@ func (r Ref) findByKey(ctx context.Context, tx *ledger.Tx) (projection.Job, erro
 }
 
 func (r Ref) findLast(ctx context.Context, tx *ledger.Tx) (projection.Job, error) {
+	if r.Queue == "" {
+		found, err := projection.List(ctx, tx, projection.Filter{Until: r.until, Limit: 1})
+		return r.only(found, err, "", "")
+	}
 	j, ok, err := projection.Newest(ctx, tx, r.Queue, r.until)
 	if err == nil && !ok {
 		err = r.missing(ctx, tx)

@@ -8,13 +8,13 @@ import (
 
 // Forms is a hint at how a job may be named.
 const Forms = "a job is its id, the beginning of it, its end as in …Q7ZK, --key KEY -q QUEUE, " +
-	"or -q QUEUE --last"
+	"or --last"
 
 // Ref names a job. Exactly one of ID, Key and Last is set.
 type Ref struct {
 	ID    string // as it was typed
 	Key   string // in Queue; "" as Queue: in any, if it is in one only
-	Last  bool   // the newest of Queue
+	Last  bool   // the newest of Queue, or of all where Queue is ""
 	Queue string
 
 	until int64 // with Last: only jobs up to this number; 0: no limit
@@ -23,6 +23,10 @@ type Ref struct {
 // String returns r as an error shows it.
 func (r Ref) String() string {
 	switch {
+	case r.Last && r.Queue == "" && r.until > 0:
+		return fmt.Sprintf("there was none yet at pos %d", r.until)
+	case r.Last && r.Queue == "":
+		return "there is none"
 	case r.Last && r.until > 0:
 		return fmt.Sprintf("queue %s had none yet at pos %d", r.Queue, r.until)
 	case r.Last:

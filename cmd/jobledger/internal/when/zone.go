@@ -35,7 +35,7 @@ var localZone = sync.OnceValue(func() string {
 // empty where the clock always shows the same, or there are no times. next returns the first time after
 // another one; zero: there is none.
 func InUTC(next func(time.Time) time.Time, now time.Time, zone *time.Location) string {
-	for _, begin := range []time.Time{now, now.AddDate(0, 6, 0)} { // the other half of the year has another offset
+	for _, begin := range []time.Time{now, now.AddDate(0, 6, 0)} { // summer time
 		t := next(begin)
 		if _, offset := t.In(zone).Zone(); t.IsZero() || offset == 0 {
 			continue

@@ -57,8 +57,8 @@ func Window(p *cli.Program, c *cli.Context, tx *ledger.Tx) (export.Window, error
 
 // about is the paragraph in the help of every verb that takes a job.
 const about = "\nA JOB is named by its id, by the beginning of it, or by its end as in …Q7ZK (or " +
-	"...Q7ZK); in place of JOB, --key and --queue name it, or --queue and --last: the newest of that " +
-	"queue. Without --queue a --key must be in one queue only."
+	"...Q7ZK); in place of JOB, --key and --queue name it, or --last: the newest job, with --queue that of " +
+	"the queue. Without --queue a --key must be in one queue only."
 
 // ByName returns v, whose arguments are jobs, with the flags that may take their place and what the help says
 // of them.
@@ -66,7 +66,8 @@ func ByName(v cli.Verb) cli.Verb {
 	v.Flags = append(v.Flags[:len(v.Flags):len(v.Flags)],
 		&cli.StringFlag{Name: "key", Usage: "in place of JOB: the job with this `KEY`"},
 		&cli.StringFlag{Name: "queue", Aliases: []string{"q"}, Usage: "the `QUEUE` of --key or --last"},
-		&cli.BoolFlag{Name: "last", Usage: "in place of JOB: the newest job of --queue", DisableDefaultText: true})
+		&cli.BoolFlag{Name: "last", Usage: "in place of JOB: the newest job, or that of --queue",
+			DisableDefaultText: true})
 	v.InPlace, v.InPlaceHint = []string{"key", "queue", "last"}, find.Forms
 	v.About = strings.TrimPrefix(v.About+about, "\n")
 	return v
@@ -78,8 +79,6 @@ func RefsOf(c *cli.Context) (refs []find.Ref, err error) {
 	switch {
 	case key != "" && last:
 		err = cli.Usagef("--key and --last cannot be combined")
-	case last && queue == "":
-		err = cli.Usagef("--last needs a queue: -q QUEUE")
 	case (key != "" || last) && c.Args().Present():
 		err = cli.Usagef("%q and --%s cannot be combined: both name a job", c.Args().First(),
 			map[bool]string{true: "last", false: "key"}[last])

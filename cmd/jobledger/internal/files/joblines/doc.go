@@ -1,5 +1,6 @@
 // Package joblines reads jobs from JSON lines, the input of 'jobledger enqueue --jsonl': an object a line,
-// with the keys of [Keys]. Its errors name the line and have an exit code of package cli.
+// with the keys of [Keys]. Its errors name the line and have an exit code of package cli. With Plain a line
+// is a payload, as for 'jobledger enqueue --lines'.
 //
 //	lines := joblines.Reader{Defaults: commands.Enqueue{Queue: "mail"}, Now: time.Now()}
 //	total, err := lines.Check(ctx, file, service, progress) // before anything is written

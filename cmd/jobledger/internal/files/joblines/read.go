@@ -44,6 +44,10 @@ type Reader struct {
 	Now      time.Time        // from which delays count
 	Names    *Names           // of the jobs of the lines so far; nil: a line cannot name another
 
+	// Plain takes each line for a payload, as it stands, and not for JSON.
+	Plain bool
+	Null  bool // with Plain: each ends with a NUL, and not with a newline
+
 	// Refresh reads on_duplicate replace as refresh, so that a job that has begun does not hold up the other
 	// lines. [Chunk.Replace] says which lines it was.
 	Refresh bool
@@ -72,15 +76,18 @@ func (r Reader) Chunks(content io.Reader) iter.Seq2[Chunk, error] {
 			buffer = min(buffer, rest.Len()+1)
 		}
 		lines.Buffer(make([]byte, buffer), maxLine)
+		if r.Plain {
+			lines.Split(r.splitPlain)
+		}
 		var next Chunk
 		size, n := 0, 0
 		for lines.Scan() {
 			n++
 			text := lines.Bytes()
-			if n == 1 {
+			if n == 1 && !r.Plain {
 				text = bytes.TrimPrefix(text, []byte("\ufeff"))
 			}
-			if len(bytes.TrimSpace(text)) == 0 {
+			if len(text) == 0 || !r.Plain && len(bytes.TrimSpace(text)) == 0 {
 				continue
 			}
 			e, err := r.job(text)
@@ -123,11 +130,30 @@ func FieldOf(err error) string {
 // Job reads one line, which without Names may name no other.
 func (r Reader) Job(line []byte) (commands.Enqueue, error) { return r.job(line) }
 
+// splitPlain is [bufio.ScanLines] that leaves a carriage return where it is, or with Null ends at a NUL.
+func (r Reader) splitPlain(data []byte, atEOF bool) (advance int, token []byte, err error) {
+	end := byte('\n')
+	if r.Null {
+		end = 0
+	}
+	if i := bytes.IndexByte(data, end); i >= 0 {
+		return i + 1, data[:i], nil
+	}
+	if atEOF && len(data) > 0 {
+		return len(data), data, nil
+	}
+	return 0, nil, nil
+}
+
 // job reads one line. Null is as if the key were not there, save for the payload.
 func (r Reader) job(line []byte) (commands.Enqueue, error) {
 	e := r.Defaults
 	e.Tags = make(map[string]string, len(r.Defaults.Tags))
 	maps.Copy(e.Tags, r.Defaults.Tags)
+	if r.Plain {
+		e.Payload = bytes.Clone(line)
+		return e, e.Check()
+	}
 	if !utf8.Valid(line) {
 		return e, fault.Usagef("not UTF-8")
 	}

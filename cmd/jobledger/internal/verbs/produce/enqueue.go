@@ -43,6 +43,8 @@ func (p *Verbs) Enqueue() cli.Verb {
 			"where that cannot be any more, it is cancelled, and a retry of the other one heals that. " +
 			"--before makes a job that is blocked wait for this one too. With --hold it waits for " +
 			"'jobledger unblock'. See 'jobledger help dependencies'.\n" +
+			"--lines takes each line for a payload, without its newline and with all else that it has; empty lines " +
+			"are passed over. Nothing is written unless every line is right.\n" +
 			"--jsonl reads a job from each line: a JSON object with the keys " + joblines.Keys +
 			". A ref is a name for the job within the file: after and before of " +
 			"later lines may use it in place of an id. A string as payload is taken for what it says, other " +
@@ -77,6 +79,10 @@ func (p *Verbs) Enqueue() cli.Verb {
 			cli.ListFlag("after", "wait for `JOB`, JOB:failed or JOB:finished; may be repeated"),
 			cli.ListFlag("before", "the blocked `JOB` waits for this one too; may be repeated"),
 			&cli.BoolFlag{Name: "hold", Usage: "wait for 'jobledger unblock'", DisableDefaultText: true},
+			&cli.StringFlag{Name: "lines", Usage: "a job for each line of `FILE`, or - for standard input: the line " +
+				"is its payload"},
+			&cli.BoolFlag{Name: "null", Aliases: []string{"0"}, Usage: "with --lines: each ends with a NUL, as " +
+				"find -print0 writes them", DisableDefaultText: true},
 			&cli.StringFlag{Name: "jsonl", Usage: "read the jobs from `FILE`, or - for standard input"},
 		}, cli.RemoteFlags()...),
 		Examples: []cli.Example{
@@ -88,6 +94,7 @@ func (p *Verbs) Enqueue() cli.Verb {
 			{"jobledger enqueue -q night --run-at 02:30 --priority 5 --tag customer=17 report",
 				"at the next half past two"},
 			{"jobledger enqueue -q mail --after 01KDY9FY88 report", "once that job has succeeded"},
+			{"ls *.jpg | jobledger enqueue -q webp --tag batch=7 --lines -", "a job for each file"},
 			{"jobledger enqueue -q mail --jsonl jobs.jsonl >ids",
 				`a job a line, such as {"payload": {"to": "ada"}, "key": "a-1", "delay": "90s"}`},
 		},
@@ -104,8 +111,13 @@ func (p *Verbs) enqueue(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.IsSet("jsonl") {
-		return p.enqueueLines(c, e)
+	for _, flag := range []string{"lines", "jsonl"} {
+		if c.IsSet(flag) {
+			return p.enqueueLines(c, flag, e)
+		}
+	}
+	if c.Bool("null") {
+		return cli.Usagef("--null (-0) is for --lines")
 	}
 	if e.Queue == "" {
 		return cli.WithHint(cli.Usagef("missing flag --queue (-q)"), "%s", cli.SeeHelp("enqueue"))

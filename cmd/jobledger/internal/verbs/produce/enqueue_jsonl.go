@@ -15,22 +15,30 @@ import (
 	"jobledger/ledger"
 )
 
-// enqueueLines enqueues the jobs of a JSONL file. It is read twice: everything is checked before anything is
-// written, and no file is too large for the memory.
-func (p *Verbs) enqueueLines(c *cli.Context, defaults commands.Enqueue) error {
+// enqueueLines enqueues the jobs of the file that flag, jsonl or lines, names. It is read twice: everything
+// is checked before anything is written, and no file is too large for the memory.
+func (p *Verbs) enqueueLines(c *cli.Context, flag string, defaults commands.Enqueue) error {
+	plain := flag == "lines"
 	switch {
+	case c.IsSet("jsonl") && plain:
+		return cli.Usagef("--lines and --jsonl cannot be combined")
 	case c.Args().Present():
-		return cli.Usagef("--jsonl and PAYLOAD cannot be combined: the payload stands in each line")
+		return cli.Usagef("--%s and PAYLOAD cannot be combined: the payload stands in each line", flag)
+	case defaults.Key != "" && plain:
+		return cli.Usagef("--lines and --key cannot be combined: a key is that of one job")
 	case defaults.Key != "":
 		return cli.Usagef("--jsonl and --key cannot be combined: the key stands in each line")
+	case defaults.Queue == "" && plain:
+		return cli.WithHint(cli.Usagef("missing flag --queue (-q)"), "%s", cli.SeeHelp("enqueue"))
 	}
-	name := c.String("jsonl")
-	content, done, err := p.OpenInput("--jsonl", name)
+	name := c.String(flag)
+	content, done, err := p.OpenInput("--"+flag, name)
 	if err != nil {
 		return err
 	}
 	defer done()
-	lines := joblines.Reader{Defaults: defaults, Now: p.Now(), Names: joblines.NewNames(), Refresh: true}
+	lines := joblines.Reader{Defaults: defaults, Now: p.Now(), Names: joblines.NewNames(), Refresh: true,
+		Plain: plain, Null: c.Bool("null")}
 	p.ReparseTimes = func() {
 		lines.Now = p.Now()
 		lines.Defaults.RunAt, _, _ = jobverb.RunAt(p.Program, c)
@@ -43,7 +51,7 @@ func (p *Verbs) enqueueLines(c *cli.Context, defaults commands.Enqueue) error {
 			"; ")}
 	}
 	if total == 0 {
-		p.Message("there is no job in --jsonl %s", name)
+		p.Message("there is no job in --%s %s", flag, name)
 		return nil
 	}
 	if _, err := content.Seek(0, io.SeekStart); err != nil {

@@ -176,8 +176,8 @@ func (p *Verbs) setSchedule(c *cli.Context, args []string) error {
 	return p.printChanges(c, service, changes)
 }
 
-// sayUTC says of the first of specs whose times are in UTC, because it names no zone, what they are on a clock
-// of this machine, if that is another zone. subject is the beginning of the sentence.
+// sayUTC says of the first of specs whose times are in UTC, because it names no zone, what they are on a
+// clock of this machine, if that is another zone. subject is the beginning of the sentence.
 func (p *Verbs) sayUTC(subject string, specs ...event.ScheduleSet) {
 	for _, spec := range specs {
 		if spec.Zone != "" || !namesHour(spec.Cron) {

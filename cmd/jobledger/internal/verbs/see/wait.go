@@ -1,11 +1,14 @@
 package see
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"jobledger/cmd/jobledger/internal/await"
 	"jobledger/cmd/jobledger/internal/cli"
@@ -21,30 +24,32 @@ import (
 
 // Wait lets a script go on when its jobs are done.
 func (p *Verbs) Wait() cli.Verb {
-	return jobverb.ByName(cli.Verb{
+	v := jobverb.ByName(cli.Verb{
 		Name: "wait", Group: cli.GroupSee, Usage: "wait until jobs have ended",
 		About: "It ends with 0 when every job has succeeded, and with 9 when all have ended but some failed or " +
 			"were cancelled, and says which. A job that failed and will be tried again has not ended. With --json " +
 			"each job is printed as it ends.\n" +
 			"With --queue and nothing else it waits until no job of the queue is left that has not ended, also of " +
-			"those that come meanwhile; 9 then means that some ended without success since it began to wait.",
+			"those that come meanwhile; 9 then means that some ended without success since it began to wait. " +
+			"With --tag it waits for all jobs with the tag, of --queue if that is given, in the same way; 9 then " +
+			"means that one of them did not succeed, whenever that was.",
 		Args: "JOB…", MinArgs: 1, MaxArgs: cli.AnyNumber,
 		Flags: []cli.Flag{cli.DurationFlag("timeout", "wait no longer than `D`, then end with 124", "", 0, 0,
-			false)},
+			false), cli.ListFlag("tag", "in place of JOB: all jobs with this tag, as `K=V`; may be repeated")},
 		Examples: []cli.Example{
 			{"jobledger wait 01KDY9FY88 && echo done", "go on when the job has succeeded"},
 			{"jobledger wait --timeout 10m $(cat ids)", "for several jobs, ten minutes at most"},
 			{"jobledger wait -q mail && echo done", "until nothing of the queue is left to do"},
+			{"jobledger wait --tag batch=7 && echo done", "until all jobs of the batch have succeeded"},
 		},
 		Exits: []int{cli.ExitNothing, cli.ExitNoJob, cli.ExitNotSucceeded, cli.ExitTimedOut},
 		Run: func(c *cli.Context) error {
-			queue := ""
-			if c.String("key") == "" && !c.Bool("last") && !c.Args().Present() {
-				queue = c.String("queue")
+			all, err := waitsForAll(c)
+			if err != nil {
+				return err
 			}
 			var refs []find.Ref
-			if queue == "" {
-				var err error
+			if all == nil {
 				if refs, err = jobverb.RefsOf(c); err != nil {
 					return err
 				}
@@ -60,8 +65,8 @@ func (p *Verbs) Wait() cli.Verb {
 				return err
 			}
 			defer service.Store.Close()
-			if queue != "" {
-				return p.waitForQueue(ctx, service, queue)
+			if all != nil {
+				return p.waitForAll(ctx, service, *all)
 			}
 			var waiting []event.JobID
 			var left []projection.Job // which have ended, and are archived
@@ -84,6 +89,8 @@ func (p *Verbs) Wait() cli.Verb {
 			return p.wait(ctx, service, waiting, left)
 		},
 	})
+	v.InPlace = append(v.InPlace, "tag")
+	return v
 }
 
 // wait waits for jobs, and counts those that have left.
@@ -116,30 +123,56 @@ func (p *Verbs) wait(ctx context.Context, service *commands.Service, waiting []e
 // notEnded has the states of a job that has not ended.
 var notEnded = []event.State{event.Queued, event.ClaimedState, event.Running, event.Blocked}
 
-// waitForQueue waits until no job of the queue is left that has not ended.
-func (p *Verbs) waitForQueue(ctx context.Context, service *commands.Service, queue string) error {
-	unused, err := find.UnusedQueues(ctx, service.Store, []string{queue})
+// waitsForAll returns which jobs the line waits for where it names none: those of a queue, or with tags; nil:
+// it names some.
+func waitsForAll(c *cli.Context) (*projection.Filter, error) {
+	named := c.Args().Present() || c.IsSet("key") || c.Bool("last")
+	switch {
+	case named && c.IsSet("tag"):
+		return nil, cli.Usagef("--tag stands for all of its jobs, so it excludes what names one")
+	case named || !c.IsSet("tag") && !c.IsSet("queue"):
+		return nil, nil
+	}
+	asked, err := find.Jobs(url.Values{"tag": c.StringSlice("tag")}, time.Time{})
+	f := &projection.Filter{Tags: asked.Tags}
+	if c.IsSet("queue") {
+		f.Queues = []string{c.String("queue")}
+	}
+	return f, err
+}
+
+// waitForAll waits until no job is left that f selects and that has not ended. Of a queue those count that
+// ended since it began; jobs with tags, which are less, all do.
+func (p *Verbs) waitForAll(ctx context.Context, service *commands.Service, f projection.Filter) error {
+	unused, err := find.UnusedQueues(ctx, service.Store, f.Queues)
 	if err != nil {
 		return err
 	}
 	for _, text := range unused { // a misspelt one has nothing left to do
 		return cli.Exitf(cli.ExitNothing, "%s", text)
 	}
-	began := p.Now()
-	outage := &await.Outage{Say: p.Message}
-	err = await.None(ctx, service.Store, projection.Filter{Queues: []string{queue}, States: notEnded}, outage)
+	jobs := func() (found []projection.Job, err error) {
+		err = service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
+			found, err = projection.List(ctx, tx, f)
+			return err
+		})
+		return found, err
+	}
+	what := "jobs with the tag"
+	if len(f.Tags) == 0 {
+		f.FinishedFrom, what = p.Now(), "jobs of the queue "+f.Queues[0]
+	} else if found, err := jobs(); err != nil || len(found) == 0 {
+		return cmp.Or(err, cli.Exitf(cli.ExitNothing, "no job has the tag"))
+	}
+	left := projection.Filter{Queues: f.Queues, Tags: f.Tags, States: notEnded}
+	err = await.None(ctx, service.Store, left, &await.Outage{Say: p.Message})
 	if errors.Is(err, context.DeadlineExceeded) {
-		return cli.Exitf(cli.ExitTimedOut, "timed out: jobs of the queue %s have not ended; 'jobledger status' "+
-			"counts them", queue)
+		return cli.Exitf(cli.ExitTimedOut, "timed out: %s have not ended; 'jobledger status' counts them", what)
 	}
 	if err != nil {
 		return err
 	}
-	var ended []projection.Job
-	err = service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		ended, err = projection.List(ctx, tx, projection.Filter{Queues: []string{queue}, FinishedFrom: began})
-		return err
-	})
+	ended, err := jobs()
 	if err != nil {
 		return err
 	}

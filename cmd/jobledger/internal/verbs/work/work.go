@@ -42,8 +42,13 @@ func (p *Verbs) Work() cli.Verb {
 			"--drain ends with 0 though jobs of the queue may be left that others hold, that run later, that are " +
 			"blocked, or whose queue is paused: a line for each queue says how many. " +
 			"'jobledger wait -q' waits for them.\n" +
-			"Where the ledger is away, busy or on a full disk, it waits, also at its start, unless --once, --drain " +
-			"or --max-jobs give it an end: then it ends with 75.\n" +
+			"--until-done goes on until no job of its queues is left that has not ended: it waits for others, " +
+			"for what is to be tried again, and for dependents. It ends with 0; with 9 if jobs " +
+			"failed for good or were cancelled meanwhile; with 75 where only what is paused or held is left, or a " +
+			"signal came; and with 124 after --timeout, when the commands under way have ended or --grace-period " +
+			"is over.\n" +
+			"Where the ledger is away, busy or on a full disk, it waits, also at its start, unless --once, --drain, " +
+			"--until-done or --max-jobs give it an end: then it ends with 75.\n" +
 			"Where the ledger is sealed and is not a continuation of what this host saw last, nothing is claimed " +
 			"(8): see 'jobledger witness --help'." + cli.AboutRemote,
 		Rest:    "CMD ARGS…",
@@ -54,6 +59,9 @@ func (p *Verbs) Work() cli.Verb {
 			&cli.BoolFlag{Name: "once", Usage: "take one job and end; 3 if none is ready"},
 			&cli.BoolFlag{Name: "drain", Usage: "end when nothing is ready and all of its own jobs have ended; " +
 				"says what is left"},
+			&cli.BoolFlag{Name: "until-done", Usage: "end when no job of its queues is left to do, for anybody"},
+			cli.DurationFlag("timeout", "with --until-done: after `D`, claim no more and end with 124", "", 0, 0,
+				false),
 			cli.WholeFlag("max-jobs", "end after `N` jobs", 0, 1, 1_000_000_000, "no end"),
 			cli.DurationFlag("lease", "a claim holds for `D` without a heartbeat; heartbeats come every third of it",
 				"1m", commands.MinLease, commands.MaxLease, false),
@@ -69,6 +77,7 @@ func (p *Verbs) Work() cli.Verb {
 			{"jobledger work -q mail -- ./send.sh", "one job at a time, until interrupted"},
 			{"jobledger work -q mail -q sms -j 8 --lease 5m -- ./send.sh --fast", "eight at a time, from two queues"},
 			{"jobledger work -q mail --drain -- ./send.sh", "what is ready now, then end (for cron)"},
+			{"jobledger work -q mail --until-done -- ./send.sh && echo done", "all of it, retries included"},
 			{"jobledger work -q mail --url https://jobs.example.com --api-token-file token -- ./send.sh",
 				"for a ledger on another host"},
 			{"jobledger work -q mail --exit-code 3=release --exit-code 4=fail-no-retry -- ./send.sh",
@@ -76,13 +85,23 @@ func (p *Verbs) Work() cli.Verb {
 			{"jobledger work -q mail --env SMTP_URL -- ./send.sh",
 				"the command sees SMTP_URL, but no other secret of this environment"},
 		},
-		Exits: []int{cli.ExitNothing, cli.ExitDiscrepancy, cli.ExitBusy, cli.ExitCannotRun, cli.ExitNotFound},
+		Exits: []int{cli.ExitNothing, cli.ExitDiscrepancy, cli.ExitNotSucceeded, cli.ExitBusy, cli.ExitTimedOut,
+			cli.ExitCannotRun, cli.ExitNotFound},
 		Run: func(c *cli.Context) error {
 			if len(c.StringSlice("queue")) == 0 {
 				return cli.Usagef("work needs a queue: -q QUEUE")
 			}
-			if c.Bool("once") && (c.Bool("drain") || c.IsSet("max-jobs")) || c.Bool("drain") && c.IsSet("max-jobs") {
-				return cli.Usagef("--once, --drain and --max-jobs cannot be combined")
+			ends := 0
+			for _, name := range []string{"once", "drain", "until-done", "max-jobs"} {
+				if c.IsSet(name) && (name == "max-jobs" || c.Bool(name)) {
+					ends++
+				}
+			}
+			switch {
+			case ends > 1:
+				return cli.Usagef("--once, --drain, --until-done and --max-jobs cannot be combined")
+			case c.IsSet("timeout") && !c.Bool("until-done"):
+				return cli.Usagef("--timeout is for --until-done; --max-runtime limits each command")
 			}
 			command, err := jobcmd.FromLine(p.Program, c)
 			if err != nil {
@@ -113,6 +132,9 @@ func (p *Verbs) work(c *cli.Context, command *worker.Command) error {
 		defer client.Close()
 		if err := p.CheckRemote(c); err != nil {
 			return err
+		}
+		if c.Bool("until-done") {
+			return cli.Usagef("--until-done and --url cannot be combined; --drain works with a server too")
 		}
 		command.DB, command.Also = p.RemoteEnvironment(c)
 		command.Logs = p.RemoteLogFolder(command.DB)
@@ -153,7 +175,8 @@ func (p *Verbs) openWaiting(c *cli.Context) (*commands.Service, error) {
 			return service, nil
 		}
 		code, _, _ := fault.Explain(err)
-		if code != cli.ExitBusy || c.Bool("once") || c.Bool("drain") || c.IsSet("max-jobs") {
+		hasEnd := c.Bool("once") || c.Bool("drain") || c.Bool("until-done") || c.IsSet("max-jobs")
+		if code != cli.ExitBusy || hasEnd {
 			return nil, err
 		}
 		if err := outage.Pause(c.Context, err); err != nil {
@@ -216,6 +239,11 @@ func (p *Verbs) runWorker(c *cli.Context, w *worker.Worker, notify func(string),
 	if guard != nil {
 		witnessed = guard.Watch(c.Context, w.Stop)
 	}
+	var done *doneWatch
+	if c.Bool("until-done") {
+		done = p.watchDone(c, w, cancel)
+		defer done.over()
+	}
 	stats, err := w.Run(ctx)
 	if alarm := witnessed(); alarm != nil {
 		p.PrintError(jobcmd.Error(err))
@@ -238,5 +266,8 @@ func (p *Verbs) runWorker(c *cli.Context, w *worker.Worker, notify func(string),
 	}
 	p.Message("worker %s ended: %d claimed, %d succeeded, %d failed, %d released, %d lost%s", w.Process.Name,
 		stats.Claimed, stats.Succeeded, stats.Failed, stats.Released, stats.Lost, cancelled)
+	if done != nil {
+		return done.end(c.Context, p, w)
+	}
 	return nil
 }
