@@ -56,8 +56,10 @@ var mutants = []mutant{
 	{"a job that failed before is being retried", "projection/status/queues.go",
 		"s.Retrying = n, scheduled, retrying",
 		"s.Retrying = n, scheduled, chosen(14, scheduled, retrying)", `status`},
-	{"a queue whose slots are taken keeps its jobs waiting", "projection/internal/queues/causes.go",
+	{"a queue whose slots are taken keeps its jobs waiting", "projection/internal/queues/course.go",
 		"case c.full || c.next", "case chosen(15, false, c.full) || c.next", `report causes`},
+	{"a process that has ended serves no queue", "projection/internal/queues/served.go",
+		"d.workers += next.by", "d.workers += chosen(16, max(next.by, 0), next.by)", `report causes`},
 }
 
 // mutantEnv is the number of the mutant that a test is of.

@@ -25,6 +25,7 @@ type Transition struct {
 	Kind     event.Kind
 	At       int64
 	From, To event.State // From 0: the job is new
+	Worker   int64       // of a claim, the number of its process
 	due      int64       // when it is to run, as the event says; 0: it does not say that
 	named    string      // of an enqueued event, the queue
 
@@ -39,7 +40,7 @@ type Transition struct {
 var transitionColumns = event.SQL(`SELECT e.pos, e.job, e.kind, e.at, e.from_state, e.to_state,
     CASE WHEN e.kind IN ({enqueued}, {failed}, {released}, {reclaimed}, {retried}, {rescheduled})
     THEN CAST(coalesce(e.data ->> 'retry_at', e.data ->> 'run_at') AS BIGINT) END,
-    CASE WHEN e.kind = {enqueued} THEN e.data ->> 'queue' END
+    CASE WHEN e.kind = {enqueued} THEN e.data ->> 'queue' END, e.worker
 FROM events e WHERE e.to_state > 0 AND e.kind NOT IN ({kinds:keepsClaim})`)
 
 var transitionsAfter = transitionColumns + ` AND e.pos > ? AND e.pos <= ? ORDER BY e.pos LIMIT ?`
@@ -136,7 +137,7 @@ func readTransitions(ctx context.Context, tx *ledger.Tx, query string, args ...a
 	err = tx.Each(ctx, func(row []driver.Value) bool {
 		number := func(i int) int64 { n, _ := row[i].(int64); return n }
 		m := Transition{Pos: number(0), N: number(1), Kind: event.Kind(number(2)), At: number(3),
-			From: event.State(number(4)), To: event.State(number(5)), named: ledger.Text(row[7])}
+			From: event.State(number(4)), To: event.State(number(5)), named: ledger.Text(row[7]), Worker: number(8)}
 		m.due = dueOf(m.Kind, number(6), m.At)
 		found = append(found, m)
 		return true

@@ -128,6 +128,90 @@ func TestCausesOfWaits(t *testing.T) {
 	s.Verify()
 }
 
+// TestCausesTellNoWorkerFromAllBusy lets jobs wait for a worker: before the only one starts, while it has
+// another job, after it died, while none has what they ask for, and while a client that announced nothing
+// holds one.
+func TestCausesTellNoWorkerFromAllBusy(t *testing.T) {
+	s := commandstest.New(t)
+	ctx, begin := t.Context(), s.Now
+	at := func(second int) { s.Now = begin.Add(time.Duration(second) * time.Second) }
+	do := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	enqueue := func(queue, capability string) {
+		t.Helper()
+		e := commands.Enqueue{Queue: queue}
+		if capability != "" {
+			e.Requires = []string{capability}
+		}
+		_, err := s.Enqueue(ctx, "cli:test", e)
+		do(err)
+	}
+	process := func(name string) event.Worker { return event.Worker{Name: name, Boot: "boot-" + name} }
+	claim := func(name, queue string, lease time.Duration) projection.Job {
+		t.Helper()
+		held, err := s.Claim(ctx, commands.ClaimRequest{Queues: []string{queue}, Limit: 1, Lease: lease,
+			Worker: process(name)})
+		if err != nil || len(held) != 1 {
+			t.Fatal(queue, held, err)
+		}
+		return held[0]
+	}
+	start := func(name string) { do(s.WorkerStarted(ctx, process(name), []string{name}, []string{"cpu"})) }
+	want := func(rows map[string]time.Duration) {
+		t.Helper()
+		got := make(map[string]time.Duration)
+		do(s.Store.Read(ctx, func(tx *ledger.Tx) error {
+			span, err := query.Window{To: query.At(s.Now)}.Resolve(ctx, tx, s.Now)
+			if err != nil {
+				return err
+			}
+			found, err := query.Causes{Span: span}.Read(ctx, tx)
+			for _, r := range found {
+				got[r.Queue] = r.None / time.Second
+			}
+			return err
+		}))
+		if !maps.Equal(got, rows) {
+			t.Errorf("after %v, no worker for seconds: %v, want %v", s.Now.Sub(begin), got, rows)
+		}
+	}
+	for _, queue := range []string{"busy", "busy", "dies", "dies", "client", "client"} {
+		enqueue(queue, "")
+	}
+	enqueue("busy", "gpu")
+	enqueue("busy", "cpu")
+	at(2)
+	start("busy")
+	start("dies")
+	at(3)
+	first := claim("busy", "busy", time.Hour)
+	claim("dies", "dies", 10*time.Second)
+	cli := claim("one", "client", time.Hour)
+	at(8)
+	// Before the starts 2 s of four jobs of busy, then all of the one that asks for a GPU; of the client's
+	// queue 3 s of two jobs, for it announced nothing.
+	want(map[string]time.Duration{"busy": 2*4 + 6, "dies": 2 * 2, "client": 3 * 2})
+	_, err := s.Complete(ctx, first, nil)
+	do(err)
+	_, err = s.Complete(ctx, cli, nil)
+	do(err)
+	at(10)
+	do(s.WorkerStopped(ctx, process("busy")))
+	at(13)
+	sweeper := commands.Sweeper{Service: s.Service, Actor: "sweeper:test", Grace: new(time.Duration)}
+	_, err = sweeper.Sweep(ctx)
+	do(err)
+	at(16)
+	// busy: 6 s after the stop, of two jobs, besides 8 s and 14 s of the GPU; dies: all since its last word at
+	// 3 s, and of its taken job since 13 s; the client: 8 s to 16 s.
+	want(map[string]time.Duration{"busy": 8 + 14 + 2*6, "dies": 4 + 13 + 3, "client": 6 + 8})
+	s.Verify()
+}
+
 // TestClocksThatWereBehind sets the clock of a worker back: its next leases seem shorter, for the events are
 // not dated before the one before them.
 func TestClocksThatWereBehind(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/projection/follow"
 	"jobledger/projection/internal/queues"
+	"jobledger/projection/status"
 )
 
 // Waits asks how long the jobs that were claimed within a window had been ready for a worker, by queue. Since
@@ -62,7 +63,11 @@ type Caused = queues.Caused
 // Read returns it by queue, by name, and by cause. It reads the jobs that were open at the beginning of the
 // window, and its transitions once.
 func (q Causes) Read(ctx context.Context, tx *ledger.Tx) ([]Caused, error) {
-	c := queues.Causes{From: q.From, To: q.To}
+	lives, err := status.Lives(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	c := queues.Causes{From: q.From, To: q.To, Lives: lives}
 	return c.Read(ctx, tx, q.Queue, q.Job)
 }
 

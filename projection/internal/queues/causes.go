@@ -5,7 +5,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"sort"
 	"time"
 
 	"jobledger/ledger"
@@ -24,7 +23,8 @@ const (
 	Schedule                // its time: a delay, or the pause before it is tried again
 	Paused                  // that its queue is resumed
 	Limited                 // a slot, or a start, that the limits of its queue and its group leave
-	Worker                  // a worker that takes it: none served its queue, or all had other jobs
+	Worker                  // a worker that takes it: all had other jobs, or none was there
+	none                    // the latter, which is part of Worker
 	causes
 )
 
@@ -40,31 +40,41 @@ type Caused struct {
 	Jobs    int64         // that waited for it at all
 	Waited  time.Duration // the sum
 	Longest time.Duration // one of them
+	None    time.Duration // of Worker, how much of the sum no worker was there that takes the job; else -1
 }
 
 // Causes adds up for what jobs wait between two moments, transition by transition. Times are in microseconds.
 type Causes struct {
 	From, To projection.Moment
+	Lives    []Life
 
-	queues map[string]*queueCourse
-	limits limit.Set
-	jobs   map[int64]*waiting
-	rules  []event.Event // pauses and limits that are yet to come
+	queues    map[string]*queueCourse
+	limits    limit.Set
+	jobs      map[int64]*waiting
+	demanding map[int64]bool // new jobs that not each worker takes
+	rules     []event.Event  // pauses and limits that are yet to come
+	services  []service
+	changes   []change // of services, those that are yet to come
+	announced map[announced]bool
 }
 
 // waiting is a job that waited, or may yet.
 type waiting struct {
 	queue, group string
+	demand       string // what it asks of a worker
 	state        event.State
 	since, ready int64 // since when it is not accounted for; when it is or will be ready
+	unannounced  bool  // the process that holds it did not announce that it serves the queue
 	spent        [causes]int64
 }
 
 // queueCourse is what kept the ready jobs of a queue waiting, and those of its groups.
 type queueCourse struct {
-	course
-	grouped bool // it has limits of groups within the window
-	groups  map[string]*course
+	held, clients int64 // jobs that are held, and those of them that keep an unannounced process busy
+	paused        bool
+	grouped       bool // it has limits of groups within the window
+	groups        map[string]*course
+	demands       map[string]*demand
 }
 
 // Read goes along the transitions, and returns how long the jobs of one queue waited, of one job, or all, by
@@ -84,6 +94,7 @@ func (c *Causes) Read(ctx context.Context, tx *ledger.Tx, queue string, n int64)
 		return nil, err
 	}
 	found := make(map[string]*[causes]Caused)
+	c.pass(event.Micros(c.To.At))
 	for number, j := range c.jobs {
 		c.account(j, event.Micros(c.To.At))
 		if queue != "" && j.queue != queue || n != 0 && number != n {
@@ -92,6 +103,8 @@ func (c *Causes) Read(ctx context.Context, tx *ledger.Tx, queue string, n int64)
 		if found[j.queue] == nil {
 			found[j.queue] = new([causes]Caused)
 		}
+		alone := j.spent[none]
+		j.spent[Worker], j.spent[none] = j.spent[Worker]+alone, 0
 		for cause, spent := range j.spent {
 			if row := &found[j.queue][cause]; spent > 0 {
 				row.Jobs++
@@ -99,10 +112,14 @@ func (c *Causes) Read(ctx context.Context, tx *ledger.Tx, queue string, n int64)
 				row.Longest = max(row.Longest, time.Duration(spent)*time.Microsecond)
 			}
 		}
+		found[j.queue][Worker].None += time.Duration(alone) * time.Microsecond
 	}
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		for cause, row := range found[name] {
-			if row.Queue, row.Cause = name, Cause(cause); row.Jobs > 0 {
+			if row.Queue, row.Cause = name, Cause(cause); row.Cause != Worker {
+				row.None = -1
+			}
+			if row.Jobs > 0 {
 				rows = append(rows, row)
 			}
 		}
@@ -130,6 +147,10 @@ func (c *Causes) begin(ctx context.Context, tx *ledger.Tx) (err error) {
 			c.of(b.Queue).grouped = true
 		}
 	}
+	if err := c.findDemanding(ctx, tx); err != nil {
+		return err
+	}
+	c.serve()
 	if c.From.Pos == 0 {
 		return nil
 	}
@@ -142,11 +163,12 @@ func (c *Causes) begin(ctx context.Context, tx *ledger.Tx) (err error) {
 	}
 	open, err := projection.OpenJobsAsOf(ctx, tx, c.From)
 	begin := event.Micros(c.From.At)
+	c.pass(begin)
 	for n, j := range open {
-		c.jobs[n] = &waiting{queue: j.Queue, group: j.Group, state: j.State, since: begin,
-			ready: event.Micros(j.RunAt)}
+		c.jobs[n] = &waiting{queue: j.Queue, group: j.Group, demand: c.course(j, begin), state: j.State,
+			since: begin, ready: event.Micros(j.RunAt)}
 		if j.State.Held() {
-			c.hold(c.jobs[n], 1)
+			c.hold(c.jobs[n], 1, j.Worker.Boot)
 		}
 	}
 	for name := range c.queues {
@@ -160,26 +182,34 @@ func (c *Causes) add(ctx context.Context, tx *ledger.Tx, t *follow.Transition) e
 	if err := c.rule(t.Pos); err != nil {
 		return err
 	}
+	c.pass(t.At)
 	j := c.jobs[t.N]
 	if j == nil {
-		j = &waiting{queue: t.Queue}
-		if c.of(t.Queue).grouped { // the number of a job is the position of its first event
-			e, _, err := tx.EventAt(ctx, t.N)
+		as := projection.Job{Queue: t.Queue}
+		if c.of(t.Queue).grouped || t.N <= c.From.Pos || c.demanding[t.N] {
+			e, _, err := tx.EventAt(ctx, t.N) // the number of a job is the position of its first event
 			if err != nil {
 				return err
 			}
 			if b, ok := e.Body.(*event.Enqueued); ok {
-				j.group = b.Group
+				as.Group, as.Version, as.Requires = b.Group, b.Version, b.Requires
 			}
 		}
+		j = &waiting{queue: t.Queue, group: as.Group, demand: c.course(as, t.At)}
 		c.jobs[t.N] = j
 	}
 	c.account(j, t.At)
+	boot := ""
 	if t.Kind == event.KindClaimed {
 		c.limits.Start(j.queue, j.group, event.FromMicros(t.At))
+		w, err := tx.WorkerOf(ctx, t.Worker)
+		if err != nil {
+			return err
+		}
+		boot = w.Boot
 	}
 	if n := follow.Change(t.From, t.To, event.State.Held); n != 0 {
-		c.hold(j, n)
+		c.hold(j, n, boot)
 		c.note(j.queue, t.At)
 	}
 	j.state, j.since, j.ready = t.To, t.At, t.Ready
@@ -190,6 +220,7 @@ func (c *Causes) add(ctx context.Context, tx *ledger.Tx, t *follow.Transition) e
 func (c *Causes) rule(pos int64) error {
 	for len(c.rules) > 0 && c.rules[0].Pos < pos {
 		e, queue := c.rules[0], ""
+		c.pass(event.Micros(e.At))
 		switch b := e.Body.(type) {
 		case *event.QueuePaused:
 			queue = b.Queue
@@ -213,16 +244,23 @@ func (c *Causes) rule(pos int64) error {
 func (c *Causes) of(name string) *queueCourse {
 	q := c.queues[name]
 	if q == nil {
-		q = &queueCourse{groups: make(map[string]*course)}
+		q = &queueCourse{groups: make(map[string]*course), demands: make(map[string]*demand)}
 		c.queues[name] = q
 	}
 	return q
 }
 
-// hold counts a job that is held from now on, or with -1 one that is not any more.
-func (c *Causes) hold(j *waiting, n int64) {
+// hold counts a job that is held from now on by the process with this boot, or with -1 one that is not any
+// more.
+func (c *Causes) hold(j *waiting, n int64, boot string) {
 	q := c.of(j.queue)
 	q.held += n
+	if n > 0 {
+		j.unannounced = !c.announced[announced{boot, j.queue}]
+	}
+	if j.unannounced {
+		q.clients += n
+	}
 	if q.grouped && j.group != "" {
 		if q.groups[j.group] == nil {
 			q.groups[j.group] = new(course)
@@ -234,9 +272,13 @@ func (c *Causes) hold(j *waiting, n int64) {
 // note notes at a moment what keeps the ready jobs of a queue waiting from then on.
 func (c *Causes) note(name string, at int64) {
 	q, l := c.of(name), c.limits[name]
-	q.turn(at, l.Full(q.held), l.NextStart())
+	now := facts{paused: q.paused, full: l.Full(q.held), next: l.NextStart()}
+	for _, d := range q.demands {
+		now.served = d.workers > 0 || q.clients > 0
+		d.turn(at, now)
+	}
 	for group, g := range q.groups {
-		g.turn(at, l.GroupFull(group, g.held), l.GroupNextStart(group, l.GroupUsed[group]))
+		g.turn(at, facts{full: l.GroupFull(group, g.held), next: l.GroupNextStart(group, l.GroupUsed[group])})
 	}
 }
 
@@ -249,11 +291,14 @@ func (c *Causes) account(j *waiting, now int64) {
 		ready := min(max(j.since, j.ready), now)
 		j.spent[Schedule] += ready - j.since
 		q := c.of(j.queue)
-		spent := q.between(ready, now)
+		d := q.demands[j.demand]
+		spent := d.between(ready, now)
 		if g := q.groups[j.group]; g != nil {
 			g.eachLimited(ready, now, func(from, to int64) { // the queue would have let it begin
-				only := q.between(from, to)[Worker]
-				spent[Worker], spent[Limited] = spent[Worker]-only, spent[Limited]+only
+				only := d.between(from, to)
+				for _, cause := range []Cause{Worker, none} {
+					spent[cause], spent[Limited] = spent[cause]-only[cause], spent[Limited]+only[cause]
+				}
 			})
 		}
 		for cause, micros := range spent {
@@ -261,96 +306,4 @@ func (c *Causes) account(j *waiting, now int64) {
 		}
 	}
 	j.since = now
-}
-
-// course is what kept ready jobs waiting, over time: that the queue was paused, its limits, or nothing but a
-// worker. It begins with the latter.
-type course struct {
-	paused bool
-	full   bool  // now, by the jobs that are held
-	next   int64 // now, when the rate lets the next job start
-	held   int64
-	turns  []turn // in order
-}
-
-// turn is a moment from which on another cause applies.
-type turn struct {
-	at    int64
-	cause Cause
-	spent [causes]int64 // up to at
-}
-
-// turn notes what is so from at on.
-func (c *course) turn(at int64, full bool, next int64) {
-	c.pass(at)
-	c.full, c.next = full, next
-	c.add(at)
-}
-
-// pass notes that the next job could start by the rate before now.
-func (c *course) pass(now int64) {
-	if at := c.next; at > 0 && at <= now {
-		c.next = 0
-		c.add(at)
-	}
-}
-
-func (c *course) add(at int64) {
-	cause := Worker
-	switch {
-	case c.paused:
-		cause = Paused
-	case c.full || c.next > at:
-		cause = Limited
-	}
-	last := len(c.turns) - 1
-	switch {
-	case last < 0:
-		c.turns = []turn{{cause: Worker}}
-		last = 0
-	case c.turns[last].at == at:
-		c.turns[last].cause = cause
-		return
-	}
-	if c.turns[last].cause != cause {
-		c.turns = append(c.turns, turn{at, cause, c.until(at)})
-	}
-}
-
-// until returns how long each cause has applied up to at.
-func (c *course) until(at int64) (spent [causes]int64) {
-	i := sort.Search(len(c.turns), func(i int) bool { return c.turns[i].at > at }) - 1
-	if i < 0 {
-		spent[Worker] = at
-		return spent
-	}
-	spent = c.turns[i].spent
-	spent[c.turns[i].cause] += at - c.turns[i].at
-	return spent
-}
-
-// between returns how long each cause applied between two moments, of which the second is not before the last
-// turn.
-func (c *course) between(from, to int64) (spent [causes]int64) {
-	c.pass(to)
-	before := c.until(from)
-	for cause, micros := range c.until(to) {
-		spent[cause] = micros - before[cause]
-	}
-	return spent
-}
-
-// eachLimited calls fn with each time between two moments in which limits applied.
-func (c *course) eachLimited(from, to int64, fn func(from, to int64)) {
-	c.pass(to)
-	first := sort.Search(len(c.turns), func(i int) bool { return c.turns[i].at > from }) - 1
-	for i := max(first, 0); i < len(c.turns) && c.turns[i].at < to; i++ {
-		end := to
-		if i+1 < len(c.turns) {
-			end = min(to, c.turns[i+1].at)
-		}
-		if c.turns[i].cause == Limited {
-			fn(max(from, c.turns[i].at), end)
-		}
-	}
 }

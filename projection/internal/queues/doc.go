@@ -1,7 +1,6 @@
 // Package queues goes along the transitions of jobs and says what became of the queues: [Depth] counts their
 // jobs, [Causes] says for what they wait. It asks nothing that a user named; package query does.
 //
-// TestDepthEqualsTheFold, TestMomentsEqualFold and TestCausesOfWaits in package query hold it.
-//
-// Held by TestDepthEqualsTheFold and TestWaitsAreOfReadyJobs of package projection/query.
+// Held by TestDepthEqualsTheFold, TestMomentsEqualFold, TestCausesOfWaits and
+// TestCausesTellNoWorkerFromAllBusy of package projection/query.
 package queues

@@ -1,16 +1,21 @@
 package oracletest
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // waitCauses are what jobs wait for. Where several apply, it is the first.
 var waitCauses = []string{"dependency", "schedule", "paused", "limit", "worker"}
 
 // Causes is how long the jobs of each queue waited within w, and for what: each job is looked at between each
-// two events. It knows no limits but how many jobs of a queue may be held at once.
+// two events. It knows no limits but how many jobs of a queue may be held at once. Of a wait for a worker, it
+// says for how long none was there that takes the job.
 func (l *Ledger) Causes(w Window) (rows []Row) {
 	open, holding := make(map[string]*job), make(map[string]float64)
 	paused, bound := make(map[string]bool), make(map[string]float64)
 	spent := make(map[string]map[string]map[string]time.Duration) // by queue, cause and job
+	lives, alone := l.lives(), make(map[string]time.Duration)
 	spend := func(j *job, cause string, d time.Duration) {
 		if d <= 0 || !w.of(j.queue) {
 			return
@@ -51,6 +56,9 @@ func (l *Ledger) Causes(w Window) (rows []Row) {
 					cause = "paused"
 				}
 				spend(j, cause, to.Sub(begin))
+				if cause == "worker" && !busyClient(lives, open, j.queue) {
+					alone[j.queue] += unserved(lives, j, begin, to)
+				}
 			}
 		}
 	}
@@ -85,8 +93,12 @@ func (l *Ledger) Causes(w Window) (rows []Row) {
 				all, longest = all+d, max(longest, d)
 			}
 			if all > 0 {
-				rows = append(rows, Row{"queue": queue, "cause": cause, "jobs": float64(len(spent[queue][cause])),
-					"waited": seconds(all), "longest": seconds(longest)})
+				r := Row{"queue": queue, "cause": cause, "jobs": float64(len(spent[queue][cause])),
+					"waited": seconds(all), "longest": seconds(longest), "no_worker": nil}
+				if cause == "worker" {
+					r["no_worker"] = seconds(alone[queue])
+				}
+				rows = append(rows, r)
 			}
 		}
 	}
@@ -105,4 +117,85 @@ func (l *Ledger) jobBefore(e *Event) *job {
 		}
 	}
 	return j
+}
+
+// life is what a process announced, and until when it lived.
+type life struct {
+	queues, labels []string
+	from, until    time.Time
+}
+
+// lives are the processes that announced their start: each lived until it announced its stop, else until the
+// last that it did or the end of a lease that it still holds.
+func (l *Ledger) lives() map[Process]*life {
+	all, running := make(map[Process]*life), make(map[Process]int) // starts without a stop
+	stops := make(map[Process]time.Time)
+	for _, e := range l.Events {
+		if e.Kind == "worker_started" {
+			p := e.process()
+			if all[p] == nil {
+				all[p] = &life{from: e.At}
+			}
+			all[p].queues = append(all[p].queues, e.list("queues")...)
+			all[p].labels = append(all[p].labels, e.list("capabilities")...)
+			running[p]++
+		}
+		if p, ok := l.acting(e); ok && all[p] != nil {
+			all[p].until = e.At
+		}
+		if e.Kind == "worker_stopped" {
+			running[e.process()]--
+			stops[e.process()] = e.At
+		}
+	}
+	for p, of := range all {
+		if running[p] <= 0 {
+			of.until = stops[p]
+		}
+	}
+	for _, c := range l.claims {
+		if p := all[c.owner]; p != nil && running[c.owner] > 0 && c.until == 0 && c.lease.After(p.until) {
+			p.until = c.lease
+		}
+	}
+	return all
+}
+
+// busyClient reports whether a process that did not announce the queue holds a job of it.
+func busyClient(lives map[Process]*life, open map[string]*job, queue string) bool {
+	for _, j := range open {
+		if p := lives[j.owner]; j.queue == queue && held(j.state) &&
+			(p == nil || !slices.Contains(p.queues, queue)) {
+			return true
+		}
+	}
+	return false
+}
+
+// unserved is for how long between two times no process lived that announced the queue and takes the job.
+func unserved(lives map[Process]*life, j *job, from, to time.Time) (d time.Duration) {
+	times := []time.Time{from, to}
+	for _, p := range lives {
+		times = append(times, p.from, p.until)
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	for i, begin := range times[:len(times)-1] {
+		served := begin.Before(from) || !begin.Before(to)
+		for who, p := range lives {
+			served = served || !begin.Before(p.from) && begin.Before(p.until) &&
+				slices.Contains(p.queues, j.queue) && j.fits(who, p.labels)
+		}
+		if !served {
+			d += times[i+1].Sub(begin)
+		}
+	}
+	return d
+}
+
+// fits reports whether a process with these labels takes j.
+func (j *job) fits(p Process, labels []string) bool {
+	asked, _ := j.requires.([]any)
+	return (j.version == "" || j.version == p.Version) && !slices.ContainsFunc(asked, func(label any) bool {
+		return !slices.Contains(labels, label.(string))
+	})
 }

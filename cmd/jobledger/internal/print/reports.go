@@ -99,11 +99,11 @@ var Reports = []Report{
 			return rowsOf(found, err, WaitRow)
 		}},
 	{"causes", "how long jobs waited, and for what: other jobs, their time, a pause, limits, a worker", true,
-		false, []string{"queue", "cause", "jobs", "waited", "longest"},
+		false, []string{"queue", "cause", "jobs", "waited", "longest", "no_worker"},
 		func(ctx context.Context, tx *ledger.Tx, a Asked) ([][]any, error) {
 			found, err := query.Causes{Span: a.Span, Job: a.Job}.Read(ctx, tx)
 			return rowsOf(found, err, func(c query.Caused) []any {
-				return []any{c.Queue, c.Cause.String(), c.Jobs, c.Waited, c.Longest}
+				return []any{c.Queue, c.Cause.String(), c.Jobs, c.Waited, c.Longest, c.None}
 			})
 		}},
 	{"recovery", "how long jobs that were taken from a worker waited for their next claim, by queue", true, true,

@@ -33,7 +33,7 @@ var wideRows = map[string][]any{
 	"depth": {noon, "thumbnails", int64(1234567), int64(12345)},
 	"waits": WaitRow(query.Wait{Queue: "thumbnails", Claims: 1234567, P50: time.Hour, P99: 2 * time.Hour,
 		Max: 24 * time.Hour}),
-	"causes":   {"thumbnails", "dependency", int64(1234567), 24 * time.Hour, 24 * time.Hour},
+	"causes":   {"thumbnails", "worker", int64(1234567), 24 * time.Hour, 24 * time.Hour, 24 * time.Hour},
 	"recovery": WaitRow(query.Wait{Queue: "thumbnails", Claims: 1234567, P50: time.Hour, Max: 24 * time.Hour}),
 	"left": {noon, "archived", "cli:operator@alpha.example.com", "thumbnails", int64(1234567), int64(1234567),
 		int64(12345), int64(12345), "01KY0000000000000000000000"},

@@ -32,7 +32,9 @@ func (p *Verbs) Report() cli.Verb {
 			"waits: from the moment at which a job was ready to its claim; another priority or payload does not " +
 			"begin the wait again. causes: what jobs waited within the window, those too that were not claimed; " +
 			"of several causes it is the first: dependency (other jobs, or a hold), schedule (a delay, or the " +
-			"pause before the next try), paused, limit, worker (none served the queue, or all had other jobs). " +
+			"pause before the next try), paused, limit, worker. no_worker is the part of it in which no worker " +
+			"process lived that had announced the queue and takes the job; in the rest all had other jobs. A client " +
+			"that announced nothing counts while it holds a job of the queue. " +
 			"acts: what one actor did to jobs for one reason within a minute is one act; of the last 20,000 events. " +
 			"recovery: of taken jobs that were claimed again, from the end of the lease to that. left: a row for " +
 			"each step and queue; the archive has the ids, which list --archived shows too. clocks: an event is " +

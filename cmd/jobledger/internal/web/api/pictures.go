@@ -40,7 +40,8 @@ func (a *API) pictureRoutes() []door.Route {
 			Handle: a.spanned(ReportParams, a.readReport), Doc: door.Doc{ID: "getReport", Query: ReportParams,
 				Answer: reportJSON{}, Summary: "What the command report answers about a window.",
 				About: "Without from it is about the last six hours. A report has only those of the parameters that " +
-					"the command has as flags: job goes with causes."}},
+					"the command has as flags: job goes with causes. In causes, no_worker is the part of waited in which " +
+					"no worker process lived that takes the job; it is null for other causes than worker."}},
 		{Pattern: "GET " + Root + "/diff", Needs: door.Read, Handle: a.spanned(DiffParams, readDiff),
 			Doc: door.Doc{ID: "getDiff", Query: DiffParams, Answer: print.DiffJSON{},
 				Summary: "What changed between two moments, as the command diff prints it."}},
