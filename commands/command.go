@@ -106,6 +106,8 @@ type Retry struct {
 	Now          bool // do not wait
 	Alone        bool // the jobs that were cancelled because of it stay so
 
+	MaxRuntime time.Duration // how long an attempt may take from now on; 0: as before
+
 	// Delay is how long the job is to wait in any case: it is rescheduled in the same transaction. 0: not at
 	// all.
 	Delay time.Duration
@@ -215,6 +217,9 @@ func (c Erase) check() error { return CheckText("reason", c.Reason, MaxReason) }
 func (c Retry) check() error {
 	if c.Delay < 0 || c.Delay > MaxRunTime {
 		return &InvalidError{"delay", c.Delay.String(), "0s to 8784h"}
+	}
+	if err := invalid(check.Runtime(c.MaxRuntime)); err != nil {
+		return err
 	}
 	return CheckText("reason", c.Reason, MaxReason)
 }

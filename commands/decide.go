@@ -146,7 +146,7 @@ func (c Retry) decide(j projection.Job, at time.Time) (journal.Fact, error) {
 	if c.NotDependent && c.dependent {
 		return journal.Fact{}, &ConflictError{c.name(), j.ID, "it was cancelled because of a job that it waits for"}
 	}
-	body := &event.Retried{Reason: c.Reason, Alone: c.Alone}
+	body := &event.Retried{Reason: c.Reason, Alone: c.Alone, MaxRuntime: c.MaxRuntime}
 	if !c.Now && c.runsUntil.After(at) {
 		body.RunAt = c.runsUntil
 	}

@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -93,6 +94,7 @@ func Evolve(j Job, e event.Event) (Job, error) {
 		j.Failures, j.Snoozes, j.FinishedAt = 0, 0, time.Time{}
 		j.ErrorCode, j.ErrorDetail, j.Result = "", "", nil
 		j.KeyFree = b.KeyTaken && j.UniqueWhile != ""
+		j.MaxRuntime = cmp.Or(b.MaxRuntime, j.MaxRuntime)
 		if b.Because != "" {
 			if e.From != event.CancelledState && e.From != 0 {
 				return j, fmt.Errorf("%w: retried because of %s while %q", ErrIllegal, b.Because, e.From)

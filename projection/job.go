@@ -22,7 +22,7 @@ type Job struct {
 	Group       string // "": none
 	Tags        map[string]string
 	MaxAttempts int
-	MaxRuntime  time.Duration // as enqueued; 0: none
+	MaxRuntime  time.Duration // as enqueued, or as an operator who retried it said; 0: none
 	Version     string        // "": any worker
 	Requires    []string
 	After       []string      // the jobs that it was to wait for when it was enqueued, as the event has them

@@ -175,6 +175,8 @@ type Retried struct {
 
 	// another job has its key by now, so that it is cancelled again
 	KeyTaken bool `event:"key_taken"`
+
+	MaxRuntime time.Duration `event:"max_runtime"` // of its attempts from now on; 0: as before
 }
 
 // Rescheduled: an operator changed when, or before which others, a queued job runs.

@@ -98,6 +98,7 @@ func (b *Retried) fields(f *fields) {
 	f.text("because", (*string)(&b.Because))
 	f.flag("alone", &b.Alone)
 	f.flag("key_taken", &b.KeyTaken)
+	f.duration("max_runtime", &b.MaxRuntime)
 }
 
 func (b *Unblocked) fields(f *fields) {

@@ -93,7 +93,7 @@ func (e *Event) content() error {
 			s.fail("key", b.Key)
 		}
 	case *Retried:
-		if b.Because != "" && (b.Alone || !b.RunAt.IsZero()) {
+		if b.Because != "" && (b.Alone || !b.RunAt.IsZero() || b.MaxRuntime > 0) {
 			s.fail("because", b.Because)
 		}
 		if b.KeyTaken && b.Because == "" {

@@ -128,6 +128,9 @@ func (j *job) add(e *Event) {
 		}
 		j.again(run)
 		j.failures, j.ended, j.code, j.detail = 0, time.Time{}, "", ""
+		if d := e.Data["max_runtime"]; d != nil {
+			j.maxRuntime = d
+		}
 	case "unblocked":
 		if j.state == "queued" && j.run.Before(e.At) {
 			j.run = e.At

@@ -173,6 +173,7 @@ func (d *description) retried(b *event.Retried) {
 	d.addIf(b.Because != "", "because %s runs once more", b.Because)
 	d.addIf(b.Alone, "alone")
 	d.addIf(b.KeyTaken, "its key is taken")
+	d.addIf(b.MaxRuntime > 0, "an attempt may take %s", Briefly(b.MaxRuntime))
 	d.reason(b.Reason)
 	d.addIf(!b.RunAt.IsZero(), "waits until %s for its last command", d.moment(b.RunAt))
 }

@@ -2,6 +2,7 @@ package operate
 
 import (
 	"fmt"
+	"time"
 
 	"jobledger/cmd/jobledger/internal/bulk"
 	"jobledger/cmd/jobledger/internal/cli"
@@ -23,6 +24,8 @@ func (p *Verbs) Retry() cli.Verb {
 			"records it, and the lease ends it at the latest; --now does not wait.\n" +
 			"The jobs that were cancelled because they wait for it wait once more; with --alone they stay as they " +
 			"are. A job that was cancelled so and is named here runs without them.\n" +
+			"--max-runtime is how long its attempts may take from then on: where the time was too short, they would " +
+			"all fail.\n" +
 			"Of several jobs each is tried; the first failure gives the exit code.",
 		Args: "JOB…", MinArgs: 1, MaxArgs: cli.AnyNumber,
 		Flags: []cli.Flag{jobverb.ReasonFlag(),
@@ -31,11 +34,14 @@ func (p *Verbs) Retry() cli.Verb {
 			&cli.BoolFlag{Name: "succeeded", Usage: "jobs that have succeeded too", DisableDefaultText: true},
 			&cli.BoolFlag{Name: "alone", Usage: "leave the jobs that were cancelled because of it as they are",
 				DisableDefaultText: true},
+			cli.DurationFlag("max-runtime", "from now on an attempt may take `D` at most", "", time.Millisecond,
+				commands.MaxRunTime, false),
 			spreadFlag()},
 		Examples: []cli.Example{
 			{"jobledger retry 01JB2Q… --reason 'smtp is back'", "JOB is an id, or the beginning of one"},
 			{"jobledger retry 01JB2Q… 01JB2R…", "each of them"},
 			{"jobledger retry 01JB2Q… --succeeded --reason 'the report was wrong'", "though it has succeeded"},
+			{"jobledger retry 01JB2Q… --max-runtime 3h --reason 'it has grown'", "with more time than before"},
 			{"jobledger retry -q mail --error smtp_421 --spread 10m --reason 'smtp is back'",
 				"all of the queue that failed for good with this code, spread over ten minutes"},
 		},
@@ -61,11 +67,12 @@ func (p *Verbs) retryMany(c *cli.Context) error {
 	}
 	spread, _ := cli.DurationValue(c, "spread")
 	alone := c.Bool("alone")
+	runtime, _ := cli.DurationValue(c, "max-runtime")
 	return p.bulk(c, bulkAct{past: "retried", may: mayRetry,
 		skip: func(j projection.Job) bool { return j.Erased },
 		choose: func(j projection.Job) commands.Command {
 			return commands.Retry{Reason: c.String("reason"), NotSucceeded: true, Now: c.Bool("now"),
-				Alone: alone, NotDependent: true, Delay: bulk.Spread(j.ID, spread)}
+				Alone: alone, NotDependent: true, MaxRuntime: runtime, Delay: bulk.Spread(j.ID, spread)}
 		}})
 }
 
@@ -74,6 +81,7 @@ func (p *Verbs) retryMany(c *cli.Context) error {
 func (p *Verbs) chooseRetry(c *cli.Context, j projection.Job) (commands.Command, error) {
 	retry := commands.Retry{Reason: c.String("reason"), NotSucceeded: !c.Bool("succeeded"), Now: c.Bool("now"),
 		Alone: c.Bool("alone")}
+	retry.MaxRuntime, _ = cli.DurationValue(c, "max-runtime")
 	if j.State != event.SucceededState || !retry.NotSucceeded || j.Erased {
 		return retry, nil
 	}
