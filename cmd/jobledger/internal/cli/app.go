@@ -166,7 +166,7 @@ func (p *Program) Dispatch(ctx context.Context, typed []string, verbs []Verb) er
 		l.verb, l.flags, l.args = "version", nil, nil
 	case l.verb == "":
 		if !p.JSON {
-			p.writeHelp(p.Stderr, verbs)
+			p.writeFirstHelp(p.Stderr, verbs)
 		}
 		return Usagef("no command given")
 	}

@@ -71,6 +71,7 @@ func (p *Program) candidates(verbs []Verb, words []string) (found [][2]string) {
 		}
 		if l.verb == "help" {
 			topics, _ := p.Topics() // embedded; without them there is less to offer
+			found = append(found, [2]string{allWord, "list every command"})
 			found = append(found, [2]string{topicsWord, "list the pages of the documentation"})
 			found = append(found, TopicRows(topics)...)
 		}

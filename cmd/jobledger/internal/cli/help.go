@@ -12,9 +12,14 @@ import (
 	"jobledger/cmd/jobledger/internal/words"
 )
 
-// Help prints the help of the verb or the topic named, or of the whole program for an empty name.
+// Help prints the help of the verb or the topic named, all commands for "all", or those that most people need
+// for an empty name.
 func (p *Program) Help(name string, verbs []Verb) error {
-	if name == "" {
+	switch name {
+	case "":
+		p.writeFirstHelp(p.Stdout, verbs)
+		return nil
+	case allWord:
 		p.writeHelp(p.Stdout, verbs)
 		return nil
 	}

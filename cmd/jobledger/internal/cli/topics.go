@@ -78,8 +78,8 @@ func (p *Program) HelpTopic(name string, verbs []Verb) error {
 		return WithHint(err, "these pages have most about it, for '%s help': %s", ProgramName,
 			strings.Join(about, ", "))
 	}
-	return WithHint(err, "'%s help' lists the commands, '%s help %s' the topics", ProgramName, ProgramName,
-		topicsWord)
+	return WithHint(err, "'%s help %s' lists the commands, '%s help %s' the topics", ProgramName,
+		allWord, ProgramName, topicsWord)
 }
 
 // pagesAbout returns up to three pages that have the word, if one has it in a title: such pages first, and
