@@ -32,9 +32,6 @@ func (s *Service) ApplyAt(ctx context.Context, actor string, id event.JobID, seq
 	if err := CheckCommand(c); err != nil {
 		return projection.Job{}, err
 	}
-	if CheckText("job", string(id), MaxKey) != nil { // not every database accepts such a parameter
-		return projection.Job{}, fmt.Errorf("%w: %.80q", ErrNoJob, id)
-	}
 	var j projection.Job
 	var refused error
 	for again := true; again; {
@@ -46,7 +43,11 @@ func (s *Service) ApplyAt(ctx context.Context, actor string, id event.JobID, seq
 			if err := stillAt(j, seq); err != nil {
 				return err
 			}
-			if again, err = resolveStep(ctx, tx, actor, j, c); again || err != nil {
+			again = false
+			if _, ok := c.(Retry); ok { // where many jobs wait for j, no transaction is long
+				again, err = journal.ResolveJob(ctx, tx, actor, j, journal.ResolvedBySweeper)
+			}
+			if again || err != nil {
 				return err
 			}
 			if j, err = apply(ctx, tx, actor, j, c); isRefusal(err) {
@@ -61,8 +62,11 @@ func (s *Service) ApplyAt(ctx context.Context, actor string, id event.JobID, seq
 	return j, refused
 }
 
-// jobWith returns the job with this id, which is valid as such; ErrNoJob if there is none.
-func jobWith(ctx context.Context, tx *ledger.Tx, id event.JobID) (projection.Job, error) {
+// jobWith returns the job with this id; ErrNoJob if there is none.
+func jobWith(ctx context.Context, tx *ledger.Tx, id event.JobID) (j projection.Job, err error) {
+	if CheckText("job", string(id), MaxKey) != nil { // not every database accepts such a parameter
+		return j, fmt.Errorf("%w: %.80q", ErrNoJob, id)
+	}
 	j, ok, err := projection.Get(ctx, tx, id)
 	if err == nil && !ok {
 		err = fmt.Errorf("%w: %s", ErrNoJob, id)

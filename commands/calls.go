@@ -3,7 +3,6 @@ package commands
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"jobledger/ledger"
@@ -111,7 +110,7 @@ func (s *Service) Erase(ctx context.Context, actor string, id event.JobID, reaso
 // Get returns a job as it is now, with its payload and result. The error is ErrNoJob if there is none.
 func (s *Service) Get(ctx context.Context, id event.JobID) (j projection.Job, err error) {
 	err = s.read(ctx, func(tx *ledger.Tx) error {
-		if j, err = existing(ctx, tx, id); err != nil {
+		if j, err = jobWith(ctx, tx, id); err != nil {
 			return err
 		}
 		return projection.LoadBodies(ctx, tx, &j)
@@ -132,7 +131,7 @@ func (s *Service) List(ctx context.Context, f projection.Filter) (jobs []project
 // History returns all events of a job, the oldest first. The error is ErrNoJob if there is no such job.
 func (s *Service) History(ctx context.Context, id event.JobID) (events []event.Event, err error) {
 	err = s.read(ctx, func(tx *ledger.Tx) error {
-		j, err := existing(ctx, tx, id)
+		j, err := jobWith(ctx, tx, id)
 		if err != nil {
 			return err
 		}
@@ -145,16 +144,4 @@ func (s *Service) History(ctx context.Context, id event.JobID) (events []event.E
 		return nil
 	})
 	return events, err
-}
-
-// existing returns the job with this id; ErrNoJob if there is none.
-func existing(ctx context.Context, tx *ledger.Tx, id event.JobID) (j projection.Job, err error) {
-	ok := false
-	if CheckText("job", string(id), MaxKey) == nil { // not every database accepts such a parameter
-		j, ok, err = projection.Get(ctx, tx, id)
-	}
-	if err == nil && !ok {
-		err = fmt.Errorf("%w: %.80q", ErrNoJob, id)
-	}
-	return j, err
 }

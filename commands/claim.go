@@ -40,34 +40,15 @@ func (r ClaimRequest) Check() error {
 	if len(r.Queues) == 0 {
 		return CheckQueue("")
 	}
-	for _, q := range r.Queues {
-		if err := CheckQueue(q); err != nil {
-			return err
-		}
-	}
-	for _, label := range r.Capabilities {
-		if err := CheckLabel("capability", label); err != nil {
-			return err
-		}
-	}
-	if r.Version != "" {
-		if err := CheckLabel("version", r.Version); err != nil {
-			return err
-		}
-	}
-	if err := CheckWorker(r.Worker); err != nil {
-		return err
-	}
-	if err := invalid(check.Runtime(r.MaxRuntime)); err != nil {
+	err := invalid(cmp.Or(check.Queues(r.Queues), check.Labels("capability", r.Capabilities),
+		check.Optional("version", r.Version), check.Worker(r.Worker), check.Runtime(r.MaxRuntime)))
+	if err != nil {
 		return err
 	}
 	if r.Limit < 0 || r.Limit > MaxClaim {
 		return &InvalidError{"limit", fmt.Sprint(r.Limit), fmt.Sprintf("1 to %d", MaxClaim)}
 	}
-	if err := r.checkTokens(); err != nil {
-		return err
-	}
-	return CheckLease(r.Lease)
+	return cmp.Or(r.checkTokens(), CheckLease(r.Lease))
 }
 
 // checkTokens returns an InvalidError unless r.Tokens are as many different ULIDs as r.Limit says.
@@ -207,8 +188,7 @@ func (s *Service) tokensOf(r ClaimRequest) []string {
 	if r.Tokens != nil {
 		return r.Tokens
 	}
-	n := r.Limit
-	tokens := make([]string, n)
+	tokens := make([]string, r.Limit)
 	for i := range tokens {
 		tokens[i] = s.newID()
 	}

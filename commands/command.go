@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -155,94 +156,60 @@ func CheckCommand(c Command) error {
 }
 
 func (c Heartbeat) check() error {
-	if err := checkCredentials(c); err != nil {
-		return err
+	err := checkCredentials(c)
+	if p := c.Progress; err == nil && p != nil && !(*p >= 0 && *p <= 1) {
+		err = &InvalidError{"progress", fmt.Sprint(*p), "0 to 1"}
 	}
-	if c.Progress != nil && !(*c.Progress >= 0 && *c.Progress <= 1) {
-		return &InvalidError{"progress", fmt.Sprint(*c.Progress), "0 to 1"}
-	}
-	if err := CheckLease(c.Lease); err != nil {
-		return err
-	}
-	if err := CheckText("cannot_end", c.CannotEnd, MaxReason); err != nil {
-		return err
-	}
-	return CheckText("note", c.Note, MaxReason)
+	return cmp.Or(err, CheckLease(c.Lease), CheckText("cannot_end", c.CannotEnd, MaxReason),
+		CheckText("note", c.Note, MaxReason))
 }
 
-func (c Succeed) check() error {
-	if err := checkCredentials(c); err != nil {
-		return err
-	}
-	return CheckSize("result", c.Result)
-}
+func (c Succeed) check() error { return cmp.Or(checkCredentials(c), CheckSize("result", c.Result)) }
 
 func (c Fail) check() error {
-	if err := checkCredentials(c); err != nil {
-		return err
+	err := checkCredentials(c)
+	if c.RetryIn != nil {
+		err = cmp.Or(err, invalid(check.Delay("retry_in", *c.RetryIn)))
 	}
-	if c.RetryIn != nil && (*c.RetryIn < 0 || *c.RetryIn > MaxRunTime) {
-		return &InvalidError{"retry_in", c.RetryIn.String(), "0s to 8784h"}
-	}
-	if c.Code != "" {
-		if err := CheckLabel("code", c.Code); err != nil {
-			return err
-		}
-	}
-	if err := CheckText("signal", c.Signal, MaxLabel); err != nil {
-		return err
-	}
-	return CheckText("detail", c.Detail, MaxErrorDetail)
+	return cmp.Or(err, invalid(check.Optional("code", c.Code)), CheckText("signal", c.Signal, MaxLabel),
+		CheckText("detail", c.Detail, MaxErrorDetail))
 }
 
 func (c Release) check() error {
-	if err := checkCredentials(c); err != nil {
-		return err
-	}
-	if c.Delay < 0 || c.Delay > MaxRunTime {
-		return &InvalidError{"delay", c.Delay.String(), "0s to 8784h"}
-	}
-	return CheckText("reason", c.Reason, MaxReason)
+	return cmp.Or(checkCredentials(c), invalid(check.Delay("delay", c.Delay)),
+		CheckText("reason", c.Reason, MaxReason))
 }
 
 func (c Cancel) check() error {
-	if err := CheckText("token", c.Token, MaxKey); err != nil {
-		return err
-	}
-	return CheckText("reason", c.Reason, MaxReason)
+	return cmp.Or(CheckText("token", c.Token, MaxKey), CheckText("reason", c.Reason, MaxReason))
 }
 
 func (c Erase) check() error { return CheckText("reason", c.Reason, MaxReason) }
 
 func (c Retry) check() error {
-	if c.Delay < 0 || c.Delay > MaxRunTime {
-		return &InvalidError{"delay", c.Delay.String(), "0s to 8784h"}
-	}
-	if err := invalid(check.Runtime(c.MaxRuntime)); err != nil {
-		return err
-	}
-	return CheckText("reason", c.Reason, MaxReason)
+	return cmp.Or(invalid(cmp.Or(check.Delay("delay", c.Delay), check.Runtime(c.MaxRuntime))),
+		CheckText("reason", c.Reason, MaxReason))
 }
 
-func (c Reschedule) check() error {
+func (c Reschedule) check() (err error) {
 	if c.Priority != nil {
-		if err := invalid(check.Priority(*c.Priority)); err != nil {
-			return err
-		}
+		err = invalid(check.Priority(*c.Priority))
 	}
-	if c.RunAt != nil && c.RunAt.UTC().Year() > 9999 {
-		return &InvalidError{"run_at", event.FormatTime(*c.RunAt), "up to the year 9999"}
+	if err == nil && c.RunAt != nil && c.RunAt.UTC().Year() > 9999 {
+		err = &InvalidError{"run_at", event.FormatTime(*c.RunAt), "up to the year 9999"}
 	}
-	return CheckText("reason", c.Reason, MaxReason)
+	return cmp.Or(err, CheckText("reason", c.Reason, MaxReason))
 }
 
 func checkCredentials(c ownerCommand) error {
 	token, owner := c.credentials()
+	return cmp.Or(checkToken(token), CheckText("worker", owner, MaxKey))
+}
+
+// checkToken checks the token of a command that needs one.
+func checkToken(token string) error {
 	if token == "" {
 		return &InvalidError{"token", "", "the token that the claim was given"}
 	}
-	if err := CheckText("token", token, MaxKey); err != nil {
-		return err
-	}
-	return CheckText("worker", owner, MaxKey)
+	return CheckText("token", token, MaxKey)
 }

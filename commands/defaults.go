@@ -2,11 +2,9 @@ package commands
 
 import (
 	"context"
-	"fmt"
 
 	"jobledger/commands/internal/journal"
 	"jobledger/ledger"
-	"jobledger/ledger/event"
 	"jobledger/projection/defaults"
 )
 
@@ -27,14 +25,6 @@ func (s *Service) SetDefaults(ctx context.Context, actor, queue string, to defau
 		_, err = journal.Record(ctx, tx, journal.Fact{Actor: actor, Body: to.Body(queue, reason)})
 		return true, err
 	})
-}
-
-func checkBackoff(b event.Backoff) error {
-	if b.Valid() {
-		return nil
-	}
-	return &InvalidError{"backoff", fmt.Sprintf("%s to %s by %g", b.Min, b.Max, b.Factor),
-		"min and max from 1 ms to 31 days, and a factor from 1 to 100 in thousandths"}
 }
 
 // queueDefaults returns the defaults of a queue, in the transaction of a job that is enqueued.

@@ -50,7 +50,6 @@
 //	command.go             the commands and their checks; checks.go, with internal/check,
 //	                       which has the limits of fields
 //	decide.go              the rules; heartbeat.go; stale.go those for a token that is not live; jitter.go
-//	past_claim.go          what the events say about a token that is not live
 //	internal/journal       the write path
 //	apply.go, calls.go     one command on one job; the calls by their names
 //	stop.go, takeover.go   commands of workers that end or change; unblock.go, of an operator

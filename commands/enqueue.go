@@ -47,22 +47,9 @@ type Enqueue struct {
 
 // Check returns an InvalidError for the first field outside of what is allowed.
 func (e *Enqueue) Check() error {
-	if err := CheckQueue(e.Queue); err != nil {
-		return err
-	}
-	if err := CheckText("key", e.Key, MaxKey); err != nil {
-		return err
-	}
-	if err := e.checkUnique(); err != nil {
-		return err
-	}
-	if err := checkGroup(e.Group); err != nil {
-		return err
-	}
-	if err := CheckSize("payload", e.Payload); err != nil {
-		return err
-	}
-	if err := invalid(check.Priority(e.Priority)); err != nil {
+	err := cmp.Or(CheckQueue(e.Queue), CheckText("key", e.Key, MaxKey), e.checkUnique(),
+		invalid(check.Group(e.Group)), CheckSize("payload", e.Payload), invalid(check.Priority(e.Priority)))
+	if err != nil {
 		return err
 	}
 	switch {
@@ -75,26 +62,8 @@ func (e *Enqueue) Check() error {
 	case len(e.Requires) > MaxLabels:
 		return &InvalidError{"requires", fmt.Sprintf("of %d labels", len(e.Requires)), "up to 16 labels"}
 	}
-	if e.Version != "" {
-		if err := CheckLabel("version", e.Version); err != nil {
-			return err
-		}
-	}
-	for _, label := range e.Requires {
-		if err := CheckLabel("requires", label); err != nil {
-			return err
-		}
-	}
-	if err := invalid(check.Tags(e.Tags)); err != nil {
-		return err
-	}
-	if err := e.CheckDependencies(); err != nil {
-		return err
-	}
-	if err := checkBackoff(e.Backoff); err != nil {
-		return err
-	}
-	return invalid(check.Runtime(e.MaxRuntime))
+	return invalid(cmp.Or(check.Optional("version", e.Version), check.Labels("requires", e.Requires),
+		check.Tags(e.Tags), e.checkDependencies(), check.Backoff(e.Backoff), check.Runtime(e.MaxRuntime)))
 }
 
 // Enqueued is the answer to one Enqueue.

@@ -37,28 +37,17 @@ func (d Dependency) ending() event.Ending { return max(d.On, event.OnSucceeded) 
 func (d Dependency) text() string { return event.FormatReference(d.Job, d.ending()) }
 
 // CheckDependencies returns an InvalidError for the first job of After or Before that is not allowed.
-func (e *Enqueue) CheckDependencies() error {
-	if err := invalid(checkDependencies("after", e.After, MaxAfter)); err != nil {
-		return err
-	}
-	return invalid(checkDependencies("before", e.Before, MaxBefore))
-}
+func (e *Enqueue) CheckDependencies() error { return invalid(e.checkDependencies()) }
 
-// checkDependencies finds a problem unless list has at most so many jobs, by id, and each once.
-func checkDependencies(field string, list []Dependency, most int) *check.Problem {
-	if len(list) > most {
-		return &check.Problem{Field: field, Got: fmt.Sprintf("of %d jobs", len(list)),
-			Allowed: fmt.Sprintf("up to %d jobs", most)}
-	}
-	seen := make(map[event.JobID]bool, len(list))
-	for _, r := range list {
-		if _, _, err := event.ParseReference(r.text()); err != nil || seen[r.Job] {
-			return &check.Problem{Field: field, Got: fmt.Sprintf("%.80q", r.text()),
-				Allowed: "jobs by id, each once, for succeeded, failed or finished"}
+func (e *Enqueue) checkDependencies() *check.Problem {
+	texts := func(list []Dependency) (texts []string) {
+		for _, d := range list {
+			texts = append(texts, d.text())
 		}
-		seen[r.Job] = true
+		return texts
 	}
-	return nil
+	return cmp.Or(check.Jobs("after", texts(e.After), MaxAfter),
+		check.Jobs("before", texts(e.Before), MaxBefore))
 }
 
 func cannotWait(job event.JobID, why string, args ...any) error {
@@ -218,46 +207,16 @@ func (s *Service) archived(ctx context.Context, asked []newJob) (ended map[event
 		return nil, nil
 	}
 	var gone []event.JobID
-	err = s.read(ctx, func(tx *ledger.Tx) error {
-		for _, id := range named {
-			left, err := past.MayHaveLeft(ctx, tx, id)
-			if err == nil && left {
-				_, left, err = projection.Get(ctx, tx, id)
-				left = !left
-			}
-			if err != nil {
-				return err
-			}
-			if left {
-				gone = append(gone, id)
-			}
-		}
-		return nil
+	err = s.read(ctx, func(tx *ledger.Tx) (err error) {
+		gone, err = past.Left(ctx, tx, named)
+		return err
 	})
+	ended = make(map[event.JobID]event.State)
 	for _, id := range gone {
-		if err != nil {
-			break
-		}
-		var state event.State
-		if state, err = s.Archived(ctx, id); errors.Is(err, ErrNoJob) {
-			err = nil // so the transaction says
-		}
-		if state != 0 {
-			if ended == nil {
-				ended = make(map[event.JobID]event.State)
-			}
-			ended[id] = state
+		state, endErr := s.Archived(ctx, id)
+		if ended[id] = state; !errors.Is(endErr, ErrNoJob) { // of that the transaction says so
+			err = cmp.Or(err, endErr)
 		}
 	}
 	return ended, err
-}
-
-// resolveStep is a step of journal.ResolveJob before c, if that is a retry of j: where many jobs wait for j,
-// no transaction is long. again is true if the next transaction has to look once more.
-func resolveStep(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c Command) (again bool,
-	err error) {
-	if _, ok := c.(Retry); !ok {
-		return false, nil
-	}
-	return journal.ResolveJob(ctx, tx, actor, j, journal.ResolvedBySweeper)
 }

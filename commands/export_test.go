@@ -5,6 +5,7 @@ import (
 
 	"jobledger/commands/internal/journal"
 	"jobledger/ledger/event"
+	"jobledger/projection/follow"
 )
 
 // This file exports what the tests of the pure rules need.
@@ -15,7 +16,7 @@ type (
 	Claim        = claim
 	Reclaim      = reclaim
 	Fact         = journal.Fact
-	PastClaim    = pastClaim
+	PastClaim    = follow.PastClaim
 )
 
 var (

@@ -6,6 +6,7 @@ import (
 	"jobledger/commands/internal/journal"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/follow"
 )
 
 // decide extends the lease. A command that cannot be ended holds its claim beyond the max runtime, too.
@@ -36,7 +37,7 @@ const longestSurvival = 10 * time.Minute
 // decideSurvived returns the fact that the command of a cancelled claim runs on: for a lease, and for longer
 // the longer it has done so, so that a night has few of them. There is none while the last one holds, once
 // the command has stopped, or where an operator has had the job run regardless.
-func decideSurvived(j projection.Job, past pastClaim, c Heartbeat, at time.Time) journal.Fact {
+func decideSurvived(j projection.Job, past follow.PastClaim, c Heartbeat, at time.Time) journal.Fact {
 	if past.Stopped || j.State != event.CancelledState && !(j.State == event.Queued && past.Waits) {
 		return journal.Fact{}
 	}
@@ -51,7 +52,7 @@ func decideSurvived(j projection.Job, past pastClaim, c Heartbeat, at time.Time)
 // endedInOrder reports whether an owner that is not a zombie may send a heartbeat for a claim that has ended:
 // it has ended the claim itself, and the heartbeat was under way; or the job was cancelled, of which a
 // heartbeat is how the owner learns.
-func endedInOrder(past pastClaim) bool {
+func endedInOrder(past follow.PastClaim) bool {
 	if past.Ending == nil {
 		return false
 	}

@@ -21,8 +21,8 @@ func (s *Service) CheckKeys(ctx context.Context, jobs []Enqueue) (first int, err
 			if e.Key == "" {
 				continue
 			}
-			n := newJob{Enqueue: &Enqueue{Queue: e.Queue, Key: e.Key, Payload: e.Payload,
-				UniqueWhile: e.UniqueWhile, OnDuplicate: e.OnDuplicate}}
+			e.ID = ""
+			n := newJob{Enqueue: &e}
 			j, err := n.find(ctx, tx)
 			if err != nil {
 				return err

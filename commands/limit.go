@@ -1,11 +1,10 @@
 package commands
 
 import (
+	"cmp"
 	"context"
-	"fmt"
-	"strings"
-	"unicode"
 
+	"jobledger/commands/internal/check"
 	"jobledger/commands/internal/journal"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -33,10 +32,8 @@ func (s *Service) LimitGroup(ctx context.Context, actor, queue, group string, to
 	if group == "" {
 		return false, &InvalidError{"group", `""`, "the name of a group"}
 	}
-	if err := checkGroup(group); err != nil {
-		return false, err
-	}
-	if err := checkLimit(limit.Spec{Running: to.Running, Rate: to.Rate}); err != nil {
+	err = cmp.Or(invalid(check.Group(group)), checkLimit(limit.Spec{Running: to.Running, Rate: to.Rate}))
+	if err != nil {
 		return false, err
 	}
 	return s.setLimit(ctx, actor, to.Body(queue, group, reason), func(l limit.Limit) bool {
@@ -60,17 +57,6 @@ func (s *Service) setLimit(ctx context.Context, actor string, b *event.QueueLimi
 func checkLimit(s limit.Spec) error {
 	if field, got, allowed := s.Wrong(); field != "" {
 		return &InvalidError{field, got, allowed}
-	}
-	return nil
-}
-
-// checkGroup checks the name of a group; "" is none.
-func checkGroup(name string) error {
-	if err := CheckText("group", name, event.MaxGroup); err != nil {
-		return err
-	}
-	if strings.ContainsFunc(name, unicode.IsControl) {
-		return &InvalidError{"group", fmt.Sprintf("%.80q", name), "text without control characters"}
 	}
 	return nil
 }

@@ -1,8 +1,10 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 
+	"jobledger/commands/internal/check"
 	"jobledger/commands/internal/journal"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -15,15 +17,8 @@ const PresentEvery = projection.PresentEvery
 // WorkerStarted records that a worker process began. From then on the process should call Present every
 // PresentEvery.
 func (s *Service) WorkerStarted(ctx context.Context, w event.Worker, queues, capabilities []string) error {
-	for _, name := range queues {
-		if err := CheckQueue(name); err != nil {
-			return err
-		}
-	}
-	for _, label := range capabilities {
-		if err := CheckLabel("capability", label); err != nil {
-			return err
-		}
+	if err := invalid(cmp.Or(check.Queues(queues), check.Labels("capability", capabilities))); err != nil {
+		return err
 	}
 	return s.recordWorker(ctx, w, &event.WorkerStarted{Queues: queues, Capabilities: capabilities})
 }

@@ -3,7 +3,6 @@ package commands
 import (
 	"cmp"
 	"context"
-	"errors"
 
 	"jobledger/commands/internal/journal"
 	"jobledger/ledger"
@@ -45,27 +44,15 @@ func (s *Service) changeQueue(ctx context.Context, actor, queue, reason string,
 func setPaused(ctx context.Context, tx *ledger.Tx, actor, queue string, paused bool, reason string) (
 	changed bool, err error) {
 	q, err := projection.GetQueue(ctx, tx, queue)
-	if err != nil {
+	if err != nil || q.Paused == paused {
 		return false, err
 	}
-	f, err := decidePaused(q, paused, reason)
-	if errors.Is(err, errNoChange) {
-		return false, nil
+	f := journal.Fact{Actor: actor, Queue: q, Body: &event.QueueResumed{Queue: q.Name, Reason: reason}}
+	if paused {
+		f.Body = &event.QueuePaused{Queue: q.Name, Reason: reason}
 	}
-	f.Actor = actor
 	_, err = journal.Record(ctx, tx, f)
 	return err == nil, err
-}
-
-// decidePaused returns the fact of pausing or resuming q; errNoChange if it is so already. It is pure.
-func decidePaused(q projection.Queue, paused bool, reason string) (journal.Fact, error) {
-	switch {
-	case q.Paused == paused:
-		return journal.Fact{}, errNoChange
-	case paused:
-		return journal.Fact{Queue: q, Body: &event.QueuePaused{Queue: q.Name, Reason: reason}}, nil
-	}
-	return journal.Fact{Queue: q, Body: &event.QueueResumed{Queue: q.Name, Reason: reason}}, nil
 }
 
 // PauseIn pauses a queue in the caller's transaction; changed is false if it was paused already.

@@ -1,14 +1,14 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"strings"
 
+	"jobledger/commands/internal/check"
 	"jobledger/commands/internal/journal"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
-	"jobledger/ledger/proof"
 	"jobledger/ledger/tree"
 	"jobledger/projection"
 )
@@ -27,7 +27,7 @@ func (s *Service) StartSealing(ctx context.Context, actor, origin, key, reason s
 		origin = "jobledger/" + s.newID()
 	}
 	body := &event.Sealing{Origin: origin, Key: key, Reason: reason, Sealed: true}
-	if err := checkSealing(body); err != nil {
+	if err := invalid(check.Sealing(body)); err != nil {
 		return projection.Sealing{}, err
 	}
 	if _, err := tree.Extend(ctx, s.Store, 0, nil); err != nil { // before the transaction, which is short
@@ -59,10 +59,7 @@ func (s *Service) RotateSealingKey(ctx context.Context, actor, key, reason strin
 // seal records what decide makes of the ledger's state.
 func (s *Service) seal(ctx context.Context, actor, reason string,
 	decide func(projection.Sealing) (*event.Sealing, error)) (after projection.Sealing, err error) {
-	if err := CheckActor(actor); err != nil {
-		return after, err
-	}
-	if err := CheckText("reason", reason, MaxReason); err != nil {
+	if err := cmp.Or(CheckActor(actor), CheckText("reason", reason, MaxReason)); err != nil {
 		return after, err
 	}
 	err = s.write(ctx, func(tx *ledger.Tx) error {
@@ -74,7 +71,7 @@ func (s *Service) seal(ctx context.Context, actor, reason string,
 		if err != nil {
 			return err
 		}
-		if err := checkSealing(body); err != nil {
+		if err := invalid(check.Sealing(body)); err != nil {
 			return err
 		}
 		e := event.Event{Pos: tx.Next(), At: tx.At(), Actor: actor, Body: body}
@@ -107,19 +104,4 @@ func (s *Service) Seal(ctx context.Context) (seal tree.Seal, err error) {
 		return seal, ErrNotSealing
 	}
 	return tree.SealAll(ctx, s.Store)
-}
-
-func checkSealing(b *event.Sealing) error {
-	// The text of a proof ends with its checkpoint, where a line begins that is not an event.
-	if err := proof.CheckOrigin(b.Origin); err != nil || strings.HasPrefix(b.Origin, "{") {
-		return &InvalidError{"origin", b.Origin,
-			"1 to 255 bytes without spaces, control characters and +, and without { at the beginning"}
-	}
-	if b.Key == "" {
-		return nil
-	}
-	if err := proof.CheckKey(b.Key); err != nil {
-		return &InvalidError{"key", b.Key, "a public key NAME+HASH+KEY, as seal keygen prints it"}
-	}
-	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/follow"
 )
 
 // decideStale returns what follows from an owner's command with a token that is not live. It is pure.
@@ -17,7 +18,8 @@ import (
 // answered before, and the answer was lost. Everything else is a RefusedError, with the fact of the refusal
 // unless that is recorded already, or the command is a heartbeat that an orderly owner sends: see
 // endedInOrder and decideSurvived. A fact without a body is none.
-func decideStale(j projection.Job, past pastClaim, c ownerCommand, at time.Time) (journal.Fact, error) {
+func decideStale(j projection.Job, past follow.PastClaim, c ownerCommand, at time.Time) (journal.Fact,
+	error) {
 	if past.Ending != nil && sameEnding(*past.Ending, past.Salt, c) {
 		return journal.Fact{}, checkOwner(c, j, past.Given.Worker)
 	}
@@ -46,7 +48,7 @@ func decideStale(j projection.Job, past pastClaim, c ownerCommand, at time.Time)
 }
 
 // whyRefused says why a token is not live, in words and as the sentinel that callers branch on.
-func whyRefused(past pastClaim) (string, error) {
+func whyRefused(past follow.PastClaim) (string, error) {
 	if past.Given == nil {
 		return "this token was never given for it", ErrLeaseLost
 	}
@@ -92,18 +94,13 @@ func sameEnding(ending event.Event, salt []byte, c ownerCommand) bool {
 	return false
 }
 
-func sameCode(a, b *int) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return *a == *b
-}
+func sameCode(a, b *int) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // applyStale reads what became of the token's claim, decides, and records a refusal. It returns the answer to
 // c.
 func applyStale(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c ownerCommand) error {
 	token, _ := c.credentials()
-	past, err := readPastClaim(ctx, tx, j, token, c.name())
+	past, err := follow.ReadPast(ctx, tx, j, token, c.name())
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/follow"
 )
 
 // ReportStop records that the work on a claim that was cancelled or reclaimed has ended. Until then, or
@@ -22,13 +24,7 @@ type ReportStop struct {
 func (ReportStop) name() string { return "report_stop" }
 
 func (c ReportStop) check() error {
-	if c.Token == "" {
-		return &InvalidError{"token", "", "the token that the claim was given"}
-	}
-	if err := CheckText("token", c.Token, MaxKey); err != nil {
-		return err
-	}
-	return CheckText("signal", c.Signal, MaxKey)
+	return cmp.Or(checkToken(c.Token), CheckText("signal", c.Signal, MaxKey))
 }
 
 // decide is not used: what follows depends on the events of the job, see decideStop.
@@ -38,7 +34,7 @@ func (c ReportStop) decide(j projection.Job, _ time.Time) (journal.Fact, error) 
 
 // decideStop returns what follows from c, in order: that the command has ended and, where the job was
 // retried and waits for just that, that it runs now. It is pure.
-func decideStop(j projection.Job, past pastClaim, c ReportStop, at time.Time) ([]journal.Fact, error) {
+func decideStop(j projection.Job, past follow.PastClaim, c ReportStop, at time.Time) ([]journal.Fact, error) {
 	why := ""
 	switch {
 	case past.Given == nil:
@@ -67,7 +63,7 @@ func decideStop(j projection.Job, past pastClaim, c ReportStop, at time.Time) ([
 // applyStop reads what became of the token's claim, decides, and records what follows.
 func applyStop(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c ReportStop) (
 	projection.Job, error) {
-	past, err := readPastClaim(ctx, tx, j, c.Token, c.name())
+	past, err := follow.ReadPast(ctx, tx, j, c.Token, c.name())
 	if err != nil {
 		return j, err
 	}

@@ -44,9 +44,7 @@ type SweepReport struct {
 // due and, once a minute where sealing is on, the blocks of the hash tree, and empties a -wal file that a
 // long read let grow. Jobs that cannot be reclaimed, because the ledger is damaged there, are left alone and
 // named in the error; the report is valid for the others.
-func (w *Sweeper) Sweep(ctx context.Context) (SweepReport, error) {
-	return w.sweep(ctx, w.Also)
-}
+func (w *Sweeper) Sweep(ctx context.Context) (SweepReport, error) { return w.sweep(ctx, w.Also) }
 
 func (w *Sweeper) sweep(ctx context.Context, also func(context.Context) error) (SweepReport, error) {
 	if err := CheckActor(w.Actor); err != nil {

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"time"
 
 	"jobledger/ledger/event"
@@ -19,11 +20,5 @@ func (TakeOver) name() string { return "take_over" }
 func (c TakeOver) credentials() (token, owner string) { return c.Token, c.Owner }
 
 func (c TakeOver) check() error {
-	if err := checkCredentials(c); err != nil {
-		return err
-	}
-	if err := CheckWorker(c.Process); err != nil {
-		return err
-	}
-	return CheckLease(c.Lease)
+	return cmp.Or(checkCredentials(c), CheckWorker(c.Process), CheckLease(c.Lease))
 }

@@ -57,6 +57,24 @@ func MayHaveLeft(ctx context.Context, tx *ledger.Tx, id event.JobID) (bool, erro
 	return string(id) <= lastIDOf(at), err
 }
 
+// Left returns those of ids that may be of jobs that have left the ledger, and are not there.
+func Left(ctx context.Context, tx *ledger.Tx, ids []event.JobID) (gone []event.JobID, err error) {
+	for _, id := range ids {
+		left, err := MayHaveLeft(ctx, tx, id)
+		there := false
+		if err == nil && left {
+			_, there, err = projection.Get(ctx, tx, id)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if left && !there {
+			gone = append(gone, id)
+		}
+	}
+	return gone, nil
+}
+
 func lastIDOf(at time.Time) string {
 	var id ulid.ULID
 	for i := range id {

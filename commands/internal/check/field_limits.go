@@ -5,6 +5,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"jobledger/ledger/event"
+	"jobledger/ledger/proof"
 )
 
 // Problem is what is wrong with a field, as commands.InvalidError has it.
@@ -67,6 +69,23 @@ func Runtime(d time.Duration) *Problem {
 	return nil
 }
 
+// Delay finds a wait that is not allowed.
+func Delay(field string, d time.Duration) *Problem {
+	if d < 0 || d > MaxRunTime {
+		return &Problem{field, d.String(), "0s to 8784h"}
+	}
+	return nil
+}
+
+// Backoff finds a wait after failures that is not allowed.
+func Backoff(b event.Backoff) *Problem {
+	if b.Valid() {
+		return nil
+	}
+	return &Problem{"backoff", fmt.Sprintf("%s to %s by %g", b.Min, b.Max, b.Factor),
+		"min and max from 1 ms to 31 days, and a factor from 1 to 100 in thousandths"}
+}
+
 // Size finds a payload or result of more than MaxPayload bytes.
 func Size(field string, content []byte) *Problem {
 	if len(content) > MaxPayload {
@@ -93,6 +112,30 @@ func Queue(name string) *Problem {
 		return &Problem{"queue", shown(name, MaxQueue), allowed}
 	}
 	return nil
+}
+
+// Queues finds the first of names that is not valid as the name of a queue.
+func Queues(names []string) *Problem { return first(names, Queue) }
+
+// Group finds a problem unless name is valid as the name of a group; "" is none.
+func Group(name string) *Problem {
+	if err := Text("group", name, event.MaxGroup); err != nil {
+		return err
+	}
+	if strings.ContainsFunc(name, unicode.IsControl) {
+		return &Problem{"group", fmt.Sprintf("%.80q", name), "text without control characters"}
+	}
+	return nil
+}
+
+// first returns the first problem that of finds in list.
+func first(list []string, of func(string) *Problem) (problem *Problem) {
+	for _, text := range list {
+		if problem = of(text); problem != nil {
+			break
+		}
+	}
+	return problem
 }
 
 // shown is text as an error shows it: its length if it is too long.
@@ -127,6 +170,49 @@ func Label(field, text string) *Problem {
 	return nil
 }
 
+// Labels finds the first of list that is not valid as a Label.
+func Labels(field string, list []string) *Problem {
+	return first(list, func(label string) *Problem { return Label(field, label) })
+}
+
+// Optional is Label for a text that may be missing.
+func Optional(field, text string) *Problem {
+	if text == "" {
+		return nil
+	}
+	return Label(field, text)
+}
+
+// Sealing finds what is wrong with the name of a ledger or the public key of its checkpoints.
+func Sealing(b *event.Sealing) *Problem {
+	// The text of a proof ends with its checkpoint, where a line begins that is not an event.
+	if err := proof.CheckOrigin(b.Origin); err != nil || strings.HasPrefix(b.Origin, "{") {
+		return &Problem{"origin", b.Origin,
+			"1 to 255 bytes without spaces, control characters and +, and without { at the beginning"}
+	}
+	if b.Key != "" && proof.CheckKey(b.Key) != nil {
+		return &Problem{"key", b.Key, "a public key NAME+HASH+KEY, as seal keygen prints it"}
+	}
+	return nil
+}
+
+// Jobs finds a problem unless the references to jobs are at most so many, and each job is there once.
+func Jobs(field string, references []string, most int) *Problem {
+	if len(references) > most {
+		return &Problem{field, fmt.Sprintf("of %d jobs", len(references)), fmt.Sprintf("up to %d jobs", most)}
+	}
+	seen := make(map[event.JobID]bool, len(references))
+	return first(references, func(text string) *Problem {
+		job, _, err := event.ParseReference(text)
+		if err != nil || seen[job] {
+			return &Problem{field, fmt.Sprintf("%.80q", text),
+				"jobs by id, each once, for succeeded, failed or finished"}
+		}
+		seen[job] = true
+		return nil
+	})
+}
+
 // Actor finds a problem unless actor is valid as the name of an actor. Import accepts the same
 // names, so that a ledger can always import what it exports. Roles are valid names: a worker acts as
 // "worker:" and its Process.Name, a sweeper as "sweeper:" and a name. A program that takes the name from a
@@ -158,18 +244,8 @@ func Worker(w event.Worker) *Problem {
 	if w.Name == "" || w.Boot == "" {
 		return &Problem{"worker", fmt.Sprintf("%.80q", w.Name), "1 to 255 bytes, and a boot"}
 	}
-	if err := Text("worker", w.Name, MaxKey); err != nil {
-		return err
-	}
-	if err := Text("boot", w.Boot, MaxKey); err != nil {
-		return err
-	}
-	if w.Version != "" {
-		if err := Label("version", w.Version); err != nil {
-			return err
-		}
-	}
-	return Text("host", w.Host, MaxKey)
+	return cmp.Or(Text("worker", w.Name, MaxKey), Text("boot", w.Boot, MaxKey), Optional("version", w.Version),
+		Text("host", w.Host, MaxKey))
 }
 
 // Text finds a problem unless text is UTF-8 without NUL of at most so many bytes.

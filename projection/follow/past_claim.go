@@ -1,4 +1,4 @@
-package commands
+package follow
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"jobledger/projection"
 )
 
-// pastClaim is what the events of a job say about a token that is not live.
-type pastClaim struct {
+// PastClaim is what the events of a job say about a token that is not live.
+type PastClaim struct {
 	Given   *event.Event // where the token was given; nil: never to this job
 	Ending  *event.Event // how that claim ended; nil while it has not
 	Latest  bool         // no later claim was made
@@ -21,15 +21,15 @@ type pastClaim struct {
 	Salt    []byte       // of the job's digests; nil once erased
 }
 
-// pastClaimKinds are those that readPastClaim needs: not the heartbeats, of which there may be many.
-var pastClaimKinds = []event.Kind{event.KindClaimed, event.KindSucceeded, event.KindFailed,
+// pastKinds are those that ReadPast needs: not the heartbeats, of which there may be many.
+var pastKinds = []event.Kind{event.KindClaimed, event.KindSucceeded, event.KindFailed,
 	event.KindReleased, event.KindReclaimed, event.KindCancelled, event.KindRefused,
 	event.KindRetried, event.KindRescheduled, event.KindTakenOver, event.KindStopped, event.KindSurvived}
 
-// readPastClaim reads what the events of j say about a token; command is what is asked with it now.
-func readPastClaim(ctx context.Context, tx *ledger.Tx, j projection.Job, token, command string) (c pastClaim,
+// ReadPast reads what the events of j say about a token; command is what is asked with it now.
+func ReadPast(ctx context.Context, tx *ledger.Tx, j projection.Job, token, command string) (c PastClaim,
 	err error) {
-	for e, err := range tx.Events(ctx, ledger.Filter{Job: j.N, Kinds: pastClaimKinds}) {
+	for e, err := range tx.Events(ctx, ledger.Filter{Job: j.N, Kinds: pastKinds}) {
 		if err != nil {
 			return c, err
 		}
@@ -40,7 +40,7 @@ func readPastClaim(ctx context.Context, tx *ledger.Tx, j projection.Job, token, 
 }
 
 // Add takes in the job's next event.
-func (c *pastClaim) Add(e event.Event, token, command string, j projection.Job) {
+func (c *PastClaim) Add(e event.Event, token, command string, j projection.Job) {
 	switch kind := e.Kind(); {
 	case kind == event.KindClaimed && e.Token == token:
 		c.Given, c.Latest = &e, true
