@@ -33,11 +33,11 @@ const raceAtExit = "atexit_sleep_ms=0"
 
 func TestMain(m *testing.M) {
 	os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" "+raceAtExit))
-	testscript.Main(tidied{m}, map[string]func(){"jobledger": hastyMain, "soak-job": soakJob,
-		"as-root": asRoot})
+	testscript.Main(tidied{m}, map[string]func(){"jobledger": main, "hasty-jobledger": hastyMain,
+		"soak-job": soakJob, "as-root": asRoot})
 }
 
-// hasteEnv makes the program carry out an archive policy at once, in files with so many events.
+// hasteEnv makes hasty-jobledger carry out an archive policy at once, in files with so many events.
 const hasteEnv = "JOBLEDGER_TEST_HASTE"
 
 func hastyMain() {
@@ -45,6 +45,13 @@ func hastyMain() {
 		archived.Every, archived.Events = 300*time.Millisecond, events
 	}
 	main()
+}
+
+// hasty has cmd run hasty-jobledger in place of jobledger.
+func hasty(cmd *exec.Cmd) (err error) {
+	cmd.Args[0] = "hasty-jobledger"
+	cmd.Path, err = exec.LookPath(cmd.Args[0])
+	return err
 }
 
 // A missing tool skips the test on a user's machine, and fails it in CI.

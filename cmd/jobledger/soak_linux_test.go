@@ -285,7 +285,11 @@ func (s *soak) beginAs(role string, cmd *exec.Cmd, stdin io.Reader, stdout io.Wr
 	}
 	p.log = log
 	p.Env = append(os.Environ(), soakNotes+"="+s.notes, "JOBLEDGER_DB="+s.path("jobledger.db"))
-	if s.archives {
+	if s.archives && cmd.Args[0] == "jobledger" {
+		if err := hasty(cmd); err != nil {
+			s.faulty("%v", err)
+			return nil
+		}
 		p.Env = append(p.Env, hasteEnv+"="+s.events())
 	}
 	p.Stdin, p.Stdout, p.Stderr = stdin, stdout, io.MultiWriter(&p.stderr, log)
@@ -335,6 +339,12 @@ func (s *soak) end(p *soakProcess, others ...int) (code int) {
 		s.happened("second names"):
 		s.counted("refused because of a second name", 1)
 		return cli.ExitBusy // it may be asked again
+	case s.archives && code == cli.ExitUnexpected && s.happened("swapped folders of logs") &&
+		strings.Contains(said, "folder of logs is not to be trusted"):
+		s.counted("refused because of a swapped folder", 1)
+		return cli.ExitBusy
+	case s.archives && code == cli.ExitConflict && strings.Contains(said, "as old as jobs that are archived"):
+		return cli.ExitBusy // a machine that paused: the ids of a request are older than the archive's age
 	case code == 0 && err == nil, code == -1 && killed, slices.Contains(others, code):
 	default:
 		s.faulty("%s %q ended with %v: %s", p.role, p.Args[1:], err, said)

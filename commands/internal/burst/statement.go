@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -34,13 +35,15 @@ var parameters = []string{
 // statement ends jobs and claims others. Everything that it decides stands in checked: it is undone unless
 // that is one. To set up its parts takes the server longer than the rows of a few jobs, so there are few,
 // and none that is not used.
-var statement = compose("", "")
+var statement = sync.OnceValue(func() string { return compose("", "") })
 
 // statementWithResults is the statement where an end has a result.
-var statementWithResults = compose(", ?endResults::bytea[]", `
+var statementWithResults = sync.OnceValue(func() string {
+	return compose(", ?endResults::bytea[]", `
 stored AS (
     INSERT INTO bodies (pos, salt, body)
     SELECT m.pos, NULL, m.result FROM moves m WHERE m.result IS NOT NULL),`)
+})
 
 // moves are the jobs that end, and those that are claimed, which have a new token. The columns of a job that
 // is queued and plain, and are not named in moved, are null already.

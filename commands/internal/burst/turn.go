@@ -64,9 +64,9 @@ func (t *Turn) Plan(tx *ledger.Tx) *ledger.Burst {
 		return nil
 	}
 	t.Planned = true
-	text := statement
+	text := statement()
 	if len(args) == len(parameters) {
-		text = statementWithResults
+		text = statementWithResults()
 	}
 	return &ledger.Burst{Within: []ledger.WarmupQuery{{Query: text, Args: args}},
 		After: []ledger.WarmupQuery{{Query: bodies}}, Done: t.done}
