@@ -61,7 +61,15 @@ func (p *Verbs) sweep(c *cli.Context) error {
 		sweeper.Grace = &grace
 	}
 	if every, given := cli.DurationValue(c, "every"); given {
-		sweeper.SealStep = 0 // the next sweep goes on
+		sweeper.SealStep = 0                             // the next sweep goes on
+		sweeper.Also = func(ctx context.Context) error { // jobs are taken back whatever becomes of the archive
+			err := keeper.Step(ctx)
+			if err == nil || ctx.Err() != nil || errors.Is(err, ledger.ErrReplaced) {
+				return err
+			}
+			p.Message("%v; trying again in %s", err, words.Duration(every))
+			return nil
+		}
 		return p.sweepEvery(c.Context, sweeper, every, c.Int("while"))
 	}
 	keeper.Time = 10 * time.Second // the next sweep is that of another process
