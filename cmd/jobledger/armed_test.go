@@ -36,8 +36,8 @@ var armed = sync.OnceValues(func() (program string, err error) {
 // programEnv names the program that programOf has built, for the tests that start this test's binary again.
 const programEnv = "JOBLEDGER_TEST_PROGRAM"
 
-// programOf puts the program itself where testscript has put this test's binary under its name. A process of it
-// begins in half the time, since nothing that only tests need is in it.
+// programOf puts the program itself where testscript has put this test's binary under its name. A process of
+// it begins in half the time, since nothing that only tests need is in it.
 func programOf(path string) error {
 	if err := os.Remove(path); err != nil { // it may be a link to this test's binary
 		return err
