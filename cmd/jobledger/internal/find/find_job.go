@@ -29,6 +29,8 @@ func (r Ref) Find(ctx context.Context, tx *ledger.Tx) (projection.Job, error) {
 		return r.findLast(ctx, tx)
 	case r.Key != "":
 		return r.findByKey(ctx, tx)
+	case r.NO > 0:
+		return r.findByNumber(ctx, tx)
 	}
 	for _, dots := range []string{"…", "..."} {
 		if suffix, ok := strings.CutPrefix(r.ID, dots); ok {

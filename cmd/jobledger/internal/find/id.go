@@ -7,12 +7,13 @@ import (
 )
 
 // Forms is a hint at how a job may be named.
-const Forms = "a job is its id, the beginning of it, its end as in …Q7ZK, --key KEY -q QUEUE, " +
-	"or --last"
+const Forms = "a job is its number (NO in list), its id, the beginning of it, its end as in …Q7ZK, last, " +
+	"--key KEY -q QUEUE, or -q QUEUE --last"
 
-// Ref names a job. Exactly one of ID, Key and Last is set.
+// Ref names a job. Exactly one of ID, Key and Last is set; NO is what ID may be besides.
 type Ref struct {
 	ID    string // as it was typed
+	NO    int64  // the number that ID is, for [Typed]; 0: it is none
 	Key   string // in Queue; "" as Queue: in any, if it is in one only
 	Last  bool   // the newest of Queue, or of all where Queue is ""
 	Queue string

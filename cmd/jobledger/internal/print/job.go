@@ -2,6 +2,7 @@ package print
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -36,6 +37,9 @@ func (b *jobPairs) at(name string, t time.Time) {
 
 func (b *jobPairs) identity(j state.Job) {
 	b.add("job", string(j.ID))
+	if b.terminal {
+		b.add("number", strconv.FormatInt(j.N, 10))
+	}
 	b.add("state", j.State.String())
 	b.add("state now", j.Later.String())
 	b.add("queue", j.Queue)

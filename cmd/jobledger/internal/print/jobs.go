@@ -3,6 +3,7 @@ package print
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/words"
@@ -28,6 +29,39 @@ func AddJob(t *words.Table, j projection.Then, exit projection.Exit, past bool, 
 	cells := []string{string(j.ID), j.State.String(), j.Queue, fmt.Sprintf("%d/%d", j.Failures, j.MaxAttempts),
 		sinceWhen(j.Job, now), j.Worker.Name, j.Key,
 		words.FailureText(j.ErrorCode, exit)}
+	if past {
+		cells = slices.Insert(cells, 2, j.Now.String())
+	}
+	t.Add(cells...)
+}
+
+// Numbered is the table of jobs on a terminal, with their numbers in place of their ids, and with what they
+// are; [AddNumbered] adds to it.
+func Numbered(past bool) *words.Table {
+	t := &words.Table{Columns: []words.Column{{Title: "NO", Right: true}, {Title: "STATE", State: true},
+		{Title: "QUEUE", Least: 8}, {Title: "TOOK", Right: true, Drop: 4}, {Title: "FAILS", Drop: 5},
+		{Title: "ERROR", Drop: 3}, {Title: "WHAT", Least: 12}, {Title: "WHEN", Drop: 2},
+		{Title: "WORKER", Drop: 6}}}
+	if past {
+		t.Columns = slices.Insert(t.Columns, 2, words.Column{Title: "NOW", State: true})
+	}
+	return t
+}
+
+// AddNumbered is [AddJob] for the table [Numbered]; what is of the job.
+func AddNumbered(t *words.Table, j projection.Then, exit projection.Exit, what string, past bool,
+	now time.Time) {
+	took := ""
+	switch {
+	case j.ClaimedAt.IsZero():
+	case j.State.Held():
+		took = words.Briefly(now.Sub(j.ClaimedAt))
+	default:
+		took = words.Briefly(j.FinishedAt.Sub(j.ClaimedAt))
+	}
+	cells := []string{strconv.FormatInt(j.N, 10), j.State.String(), j.Queue, took,
+		fmt.Sprintf("%d/%d", j.Failures, j.MaxAttempts), words.FailureText(j.ErrorCode, exit), what,
+		sinceWhen(j.Job, now), j.Worker.Name}
 	if past {
 		cells = slices.Insert(cells, 2, j.Now.String())
 	}

@@ -155,6 +155,9 @@ func Job(ctx context.Context, service *commands.Service, ref find.Ref, err error
 // ID returns the id of the job that ref names, or the beginning of it, if that may have left the ledger:
 // where ref is a key, by the keys of the jobs that left. It is "" if ref names no job that left.
 func ID(ctx context.Context, store *ledger.Store, ref find.Ref) (id string, err error) {
+	if ref.NO > 0 {
+		return numbered(ctx, store, ref)
+	}
 	if ref.Key == "" || ref.ID != "" {
 		return ref.ID, nil
 	}
@@ -174,6 +177,25 @@ func ID(ctx context.Context, store *ledger.Store, ref find.Ref) (id string, err 
 		return err
 	})
 	return id, err
+}
+
+// numbered is the id of the job whose first event is at pos ref.NO, which is in the archive; otherwise
+// ref.ID.
+func numbered(ctx context.Context, store *ledger.Store, ref find.Ref) (id string, err error) {
+	dir := cli.ArchiveFolder(os.Getenv(cli.ArchiveEnv), store)
+	if dir == "" {
+		return ref.ID, nil
+	}
+	f := ledger.Filter{After: ref.NO - 1, Until: ref.NO}
+	for line, err := range archive.Lines(ctx, store, dir, f) {
+		if err != nil {
+			return "", err
+		}
+		if line.Kind() == event.KindEnqueued {
+			return string(line.Job), nil
+		}
+	}
+	return ref.ID, nil
 }
 
 // addedPerSecond is how many events a second the kept copy takes in, about: see docs/performance.md.
@@ -200,6 +222,9 @@ func mayBeArchived(p *cli.Program, c *cli.Context) (may bool, err error) {
 		return err
 	})
 	dir, id := Folder(c, service.Store), cmp.Or(c.Args().First(), c.String("job"))
+	if ref := find.Typed(id); err == nil && may && ref.NO > 0 && dir != "" {
+		id, err = ID(c.Context, service.Store, ref)
+	}
 	if err != nil || !may || id == "" || dir == "" {
 		return may, err
 	}

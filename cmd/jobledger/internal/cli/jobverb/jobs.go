@@ -56,7 +56,8 @@ func Window(p *cli.Program, c *cli.Context, tx *ledger.Tx) (export.Window, error
 }
 
 // about is the paragraph in the help of every verb that takes a job.
-const about = "\nA JOB is named by its id, by the beginning of it, or by its end as in …Q7ZK (or " +
+const about = "\nA JOB is named by its number (the column NO of 'list' on a terminal: the position of its " +
+	"first event), by its id, by the beginning of it, or by its end as in …Q7ZK (or " +
 	"...Q7ZK); in place of JOB, --key and --queue name it, or --last: the newest job, with --queue that of " +
 	"the queue. Without --queue a --key must be in one queue only."
 
@@ -90,7 +91,7 @@ func RefsOf(c *cli.Context) (refs []find.Ref, err error) {
 	if err != nil {
 		return nil, cli.WithHint(err, "%s", find.Forms)
 	}
-	return words.Of(c.Args().Slice(), func(id string) find.Ref { return find.Ref{ID: id} }), nil
+	return words.Of(c.Args().Slice(), find.Typed), nil
 }
 
 // RefOf is [RefsOf] for a verb that takes one job; ok is false where the line names none.

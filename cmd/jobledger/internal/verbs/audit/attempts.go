@@ -102,7 +102,7 @@ func (p *Verbs) attemptsQuery(c *cli.Context, tx *ledger.Tx) (q query.Attempts, 
 	err error) {
 	var job int64
 	if c.IsSet("job") {
-		if job, err = (find.Ref{ID: c.String("job")}).Number(c.Context, tx); err != nil {
+		if job, err = (find.Typed(c.String("job"))).Number(c.Context, tx); err != nil {
 			return q, nil, err
 		}
 	}

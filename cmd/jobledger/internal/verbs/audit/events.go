@@ -172,7 +172,7 @@ func (p *Verbs) eventFilter(c *cli.Context, tx *ledger.Tx) (f ledger.Filter, err
 	}
 	q, err := find.Events(asked, p.Now())
 	if err == nil && c.IsSet("job") {
-		q.Filter.Job, err = find.Ref{ID: c.String("job")}.Number(c.Context, tx)
+		q.Filter.Job, err = find.Typed(c.String("job")).Number(c.Context, tx)
 	}
 	if err != nil {
 		return f, err

@@ -111,7 +111,7 @@ func (p *Verbs) report(c *cli.Context) error {
 			span.To.At = asked.Now
 		}
 		if c.IsSet("job") {
-			if asked.Job, err = (find.Ref{ID: c.String("job")}).Number(c.Context, tx); err != nil {
+			if asked.Job, err = (find.Typed(c.String("job"))).Number(c.Context, tx); err != nil {
 				return err
 			}
 			if from == nil {

@@ -39,9 +39,9 @@ func readDependencies(c *cli.Context, service *commands.Service, e *commands.Enq
 				}
 				d.Job = event.JobID(id.String())
 			} else {
-				j, err := find.Ref{ID: ref}.Read(c.Context, service)
+				j, err := find.Typed(ref).Read(c.Context, service)
 				if errors.Is(err, commands.ErrNoJob) {
-					j, err = archived.Job(c.Context, service, find.Ref{ID: ref}, err)
+					j, err = archived.Job(c.Context, service, find.Typed(ref), err)
 				}
 				if d.Job = j.ID; err != nil {
 					return err

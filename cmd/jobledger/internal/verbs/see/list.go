@@ -12,6 +12,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli/jobverb"
 	"jobledger/cmd/jobledger/internal/find"
 	"jobledger/cmd/jobledger/internal/print"
+	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/ledger"
@@ -23,7 +24,10 @@ import (
 func (p *Verbs) List() cli.Verb {
 	return archived.With(p.Program, cli.Verb{
 		Name: "list", Group: cli.GroupSee, Usage: "list jobs, the newest first",
-		About: "Jobs of all states, without payload and result; 'show' has these. FAILS is how many attempts " +
+		About: "On a terminal NO is the number of a job, which every command takes for a JOB, and WHAT is its " +
+			"tag title, else its key, else the beginning of its payload; --wide shows the ids. A pipe gets the ids, " +
+			"and no payload.\n" +
+			"Jobs of all states, without payload and result; 'show' has these. FAILS is how many attempts " +
 			"failed, of how many allowed. --state, --queue and --tag may be repeated: any of the states and " +
 			"queues, all of the tags. WHEN is the time that matters in that state: its distance from now up to " +
 			"48 hours, beyond that the date. ERROR is the code of the last failure, and 'exit N' where a " +
@@ -124,7 +128,11 @@ func (p *Verbs) list(c *cli.Context, limit int) error {
 func (p *Verbs) listFound(c *cli.Context, service *commands.Service, q query.Jobs, limit int,
 	then *cli.Program) error {
 	past := q.At != nil
+	numbered := p.StdoutTerminal && !p.JSON && !c.Bool("wide")
 	t := print.Jobs(past)
+	if numbered {
+		t = print.Numbered(past)
+	}
 	r := find.Reader{Store: service.Store, Limit: limit}
 	r.SearchTime, _ = cli.DurationValue(c, "search-time")
 	for j, err := range r.Jobs(c.Context, q) {
@@ -134,7 +142,18 @@ func (p *Verbs) listFound(c *cli.Context, service *commands.Service, q query.Job
 		if err != nil {
 			return err
 		}
-		if !p.JSON {
+		switch {
+		case numbered:
+			what := ""
+			err := service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
+				what, err = state.What(c.Context, tx, j.Then.Job)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			print.AddNumbered(t, j.Then, j.Exit, what, past, then.Now())
+		case !p.JSON:
 			print.AddJob(t, j.Then, j.Exit, past, then.Now())
 		}
 	}

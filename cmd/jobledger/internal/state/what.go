@@ -1,0 +1,46 @@
+package state
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"jobledger/ledger"
+	"jobledger/projection"
+)
+
+// TitleTag is the tag that says what a job is.
+const TitleTag = "title"
+
+// whatRunes is how many characters of a payload [What] has at most, whatBytes how many bytes it looks at.
+const (
+	whatRunes = 40
+	whatBytes = 400
+)
+
+// What says for people what j is: its tag title, else its key, else the beginning of its payload in one line;
+// "": nothing says it.
+func What(ctx context.Context, tx *ledger.Tx, j projection.Job) (string, error) {
+	if text := cmp.Or(j.Tags[TitleTag], j.Key); text != "" {
+		return text, nil
+	}
+	if j.Erased {
+		return "(erased)", nil
+	}
+	_, payload, _, err := tx.Body(ctx, cmp.Or(j.PayloadAt, j.N))
+	if err != nil || len(payload) == 0 {
+		return "", err
+	}
+	text := strings.ToValidUTF8(string(payload[:min(len(payload), whatBytes)]), "")
+	blank := func(c rune) bool { return c == ' ' || !unicode.IsPrint(c) }
+	text = strings.Join(strings.FieldsFunc(text, blank), " ")
+	if text == "" {
+		return fmt.Sprintf("(%d bytes)", len(payload)), nil
+	}
+	if runes := []rune(text); len(runes) > whatRunes || len(payload) > whatBytes {
+		text = string(runes[:min(len(runes), whatRunes)]) + "…"
+	}
+	return text, nil
+}
