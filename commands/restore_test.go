@@ -152,15 +152,20 @@ func TestHealthOverdueLeases(t *testing.T) {
 		after  time.Duration
 		leases int64
 		oldest time.Duration
-	}{{30 * time.Second, 0, 0}, {2*time.Minute + 59*time.Second, 0, 0}, {3 * time.Minute, 1, time.Minute},
-		{20 * time.Minute, 1, time.Minute}, {21 * time.Minute, 2, time.Minute}} {
+	}{{30 * time.Second, 0, 0}, {3*time.Minute + 59*time.Second, 0, 0}, {4 * time.Minute, 1, time.Minute},
+		{21 * time.Minute, 1, time.Minute}, {22 * time.Minute, 2, time.Minute}} {
 		q.Now = start.Add(step.after)
 		err := q.Store.Read(t.Context(), func(tx *ledger.Tx) error {
-			o, err := status.OverdueLeases(t.Context(), tx, q.Now, time.Minute)
-			if o.Leases != step.leases || step.leases > 0 && o.Oldest.Sub(start) != step.oldest {
-				t.Errorf("after %s: %+v", step.after, o)
+			for _, m := range []projection.Moment{projection.Now(q.Now), {Pos: 4, At: q.Now}} {
+				all, err := status.Queues{At: m}.Read(t.Context(), tx)
+				if err != nil {
+					return err
+				}
+				if o := all[0]; o.Overdue != step.leases || step.leases > 0 && o.OldestLease.Sub(start) != step.oldest {
+					t.Errorf("after %s: %+v", step.after, o)
+				}
 			}
-			return err
+			return nil
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -173,7 +178,11 @@ func TestHealthStrandedJobs(t *testing.T) {
 	stranded := func() (list []string) {
 		t.Helper()
 		err := q.Store.Read(t.Context(), func(tx *ledger.Tx) error {
-			found, err := status.StrandedJobs(t.Context(), tx, q.Now, 5*time.Minute)
+			all, err := status.Queues{At: projection.Now(q.Now), Stranded: true}.Read(t.Context(), tx)
+			var found []status.Stranded
+			for _, queue := range all {
+				found = append(found, queue.Stranded...)
+			}
 			for _, s := range found {
 				text := []string{s.Queue, s.Version, strings.Join(s.Requires, "+"), strings.Repeat("x", int(s.Jobs)),
 					strings.Repeat("w", len(s.Serving)), q.Now.Sub(s.Since).String()}

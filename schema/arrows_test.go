@@ -67,6 +67,7 @@ var stages = [][]string{
 	{"projection/rebuild"},
 	{"projection/audit", "projection/attempts", "projection/status",
 		"projection/internal/historytest"},
+	{"projection/verdict"},
 	{"projection/query"},
 	{"commands/internal/journal"},
 	{"commands/internal/sweep", "commands/internal/burst"},

@@ -266,7 +266,7 @@ var complaints = []complaint{
 			s.garble(s.path(db))
 		}},
 	{name: "a table is gone", code: doctor.CodeUnreadable, severity: doctor.Problem,
-		seen: "leases, workers, queues, ready jobs cannot be checked: ", make: func(t *testing.T, s site) {
+		seen: "queues and workers cannot be checked: ", make: func(t *testing.T, s site) {
 			s.sql(`DROP TABLE jobs`)
 		}, also: []string{doctor.CodeGuards}},
 	{name: "damaged on a page that is not read", code: doctor.CodePages, severity: doctor.Problem,
@@ -314,19 +314,19 @@ var complaints = []complaint{
 			})
 		}},
 	{name: "a worker is silent", code: doctor.CodeSilent, severity: doctor.Advice,
-		seen: "did not report its end: w, holding no job; the first: w", make: func(t *testing.T, s site) {
+		seen: "1 worker is silent, holding no job: w; the first, ", make: func(t *testing.T, s site) {
 			s.withService(-time.Hour, func(ctx context.Context, service *commands.Service) {
 				s.ok(service.WorkerStarted(ctx, event.Worker{Name: "w", Boot: "B", Host: "h", PID: 7},
 					[]string{"mail"}, nil))
 			})
 		}},
 	{name: "a paused queue", code: doctor.CodePaused, severity: doctor.Advice,
-		seen: "mail is paused by cli:", make: func(t *testing.T, s site) {
+		seen: "mail: paused ", make: func(t *testing.T, s site) {
 			s.run("pause", "-q", "mail", "--reason", "upstream is down")
 			s.enqueue("x")
 		}},
 	{name: "no worker takes them", code: doctor.CodeStranded, severity: doctor.Problem,
-		seen: "1 job in mail, ready since", make: func(t *testing.T, s site) {
+		seen: "mail: 1 job ready, the first for ", make: func(t *testing.T, s site) {
 			s.withService(-time.Hour, func(ctx context.Context, service *commands.Service) {
 				_, err := service.Enqueue(ctx, "cli:test", commands.Enqueue{Queue: "mail", Requires: []string{"gpu"}})
 				s.ok(err)

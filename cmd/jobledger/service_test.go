@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"jobledger/projection"
 	"jobledger/projection/query"
 	"jobledger/projection/status"
+	"jobledger/projection/verdict"
 )
 
 // TestServiceIsOneDefinition compares whether doctor, why and status say that a queue is served, 24 minutes
@@ -62,11 +64,12 @@ func TestServiceIsOneDefinition(t *testing.T) {
 				check(s.Present(t.Context(), who))
 			}
 			err = store.Read(t.Context(), func(tx *ledger.Tx) error {
-				found, err := status.StrandedJobs(t.Context(), tx, now, 5*time.Minute)
+				problems, err := query.Problems{At: projection.Now(now)}.Read(t.Context(), tx)
 				check(err)
-				served := len(found) == 0
-				if served != tt.served || !served && !strings.Contains(state.Gone(found[0].Service, now), tt.says) {
-					t.Errorf("doctor: %+v", found)
+				i := slices.IndexFunc(problems, func(p verdict.Problem) bool { return p.Code == verdict.Stranded })
+				served := i < 0
+				if served != tt.served || !served && !strings.Contains(state.Say(problems[i], now).Text, tt.says) {
+					t.Errorf("doctor: %+v", problems)
 				}
 				why, err := state.Explain(t.Context(), tx, waiting[0].Job, query.Past{}, now)
 				check(err)

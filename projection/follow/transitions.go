@@ -25,7 +25,7 @@ type Transition struct {
 	Kind     event.Kind
 	At       int64
 	From, To event.State // From 0: the job is new
-	Worker   int64       // of a claim, the number of its process
+	Worker   int64       // the number of the worker process that the event names; 0: it names none
 	due      int64       // when it is to run, as the event says; 0: it does not say that
 	named    string      // of an enqueued event, the queue
 

@@ -11,7 +11,8 @@
 // operators did. [Taken] and [Poison] are the jobs that were taken from workers, [Backlog] those that took
 // too long, [Silent] the worker processes that fell silent. [Lanes] are who had which job when, as a picture
 // shows it, and [Findings] what stands out in them. [Between] compares the ends of a window, [QueueMarks]
-// and [Head] are about one queue. [Jobs] and [Events] are lists, read a page of one snapshot at a time;
+// and [Head] are about one queue. [Problems] are what is not well. [Jobs] and [Events] are lists, read a page
+// of one snapshot at a time;
 // [JobFilter] is what a user asked of jobs. [History] is what happened to a job, and [Queues] what was
 // paused. [Percentile] is the one rule for percentiles. Since when a job is ready says
 // [jobledger/projection/follow.Ready].

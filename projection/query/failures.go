@@ -43,6 +43,7 @@ type FailureGroup struct {
 	Code        string // the error code of failed attempts, the reason of those taken back or released
 	Detail      string // the first line of their details, with … for what differs; see [FailuresBy]
 	Example     string // the first line of the last detail that there is
+	Exit        *int   // of the last one; nil: a signal ended the command, or none ran
 	Attempts    int64
 	Jobs        map[int64]bool // their numbers
 	First, Last time.Time
@@ -92,7 +93,7 @@ func (q Failures) Read(ctx context.Context, tx *ledger.Tx) (all FailureGroups, e
 		all.Attempts++
 		g.Attempts++
 		g.Jobs[f.N] = true
-		g.Last, g.LastPos, g.Example = f.At, f.Pos, cmp.Or(f.Detail, g.Example)
+		g.Last, g.LastPos, g.Example, g.Exit = f.At, f.Pos, cmp.Or(f.Detail, g.Example), f.Exit
 		g.Each = append(g.Each, f.Failed)
 		if f.Worker.Name != "" {
 			g.Workers[f.Worker.Name]++
@@ -139,12 +140,14 @@ type Failure struct {
 	Queue   string
 	Worker  event.Worker // that had the job
 	Code    string       // see [FailureGroup]
+	Exit    *int         // of its command; nil: there is none
 	Kind    event.Kind   // of the event that ended it
 	GivenUp bool         // the job is not tried again
 }
 
 const failures = `SELECT e.pos, e.at, e.job, q.ulid, e.attempt, q.data ->> 'queue', e.worker,
-    coalesce(e.data ->> 'error_code', e.data ->> 'reason', ''), e.data ->> 'error_detail', e.kind, e.to_state
+    coalesce(e.data ->> 'error_code', e.data ->> 'reason', ''), e.data ->> 'error_detail', e.kind, e.to_state,
+    CAST(e.data ->> 'exit_code' AS BIGINT)
 FROM events e CROSS JOIN events q WHERE q.pos = e.job AND e.pos > ? AND e.pos <= ? AND e.kind IN (`
 
 // Each calls fn with each failure, in the order in which they happened. By and Limit do not matter.
@@ -168,6 +171,10 @@ func (q Failures) Each(ctx context.Context, tx *ledger.Tx, fn func(Failure)) (er
 			Job: event.JobID(ledger.Text(row[3])), Attempt: int(number(4)), Queue: ledger.Text(row[5]),
 			Code: ledger.Text(row[7]), Kind: event.Kind(number(9)),
 			GivenUp: event.State(number(10)) == event.FailedState}
+		if row[11] != nil {
+			exit := int(number(11))
+			f.Exit = &exit
+		}
 		if f.Worker, err = tx.WorkerOf(ctx, number(6)); err == nil {
 			fn(f)
 		}

@@ -8,7 +8,7 @@
 //	workers.go, signs.go       worker processes, signs of their life: [Workers], and [Both] with the queues
 //	silent.go                  which of them fell silent: [LostWorkers]
 //	service.go                 which workers may take which jobs: [Service]
-//	stranded.go, overdue.go    what may need attention: [StrandedJobs], [OverdueLeases]
+//	stranded.go                ready jobs that no worker may take: [Stranded]
 //	why.go                     why one job is in its state: [Explain]
 //	copy.go                    whether the ledger is a copy as of a moment: [CopyOf]
 //	presence_asof.go           what such a copy must know of its workers: [PresenceAsOf]

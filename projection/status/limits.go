@@ -4,11 +4,13 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/group"
+	"jobledger/projection/internal/table"
 	"jobledger/projection/limit"
 )
 
@@ -127,4 +129,34 @@ func (l *look) slots(ctx context.Context, tx *ledger.Tx, queue string) (live lim
 		}
 	}
 	return live, ready, nil
+}
+
+const firstWithRoom = `SELECT coalesce(min(run_at), 0) FROM group_heads
+WHERE queue = (SELECT n FROM names WHERE name = ?) AND eligible_at <= ?`
+
+// FirstWithRoom returns since when the first ready job of a queue waits whose group may start another one;
+// zero: there is none. Jobs without a group are left out.
+func FirstWithRoom(ctx context.Context, tx *ledger.Tx, m projection.Moment, queue string) (first time.Time,
+	err error) {
+	if m.IsNow() {
+		var at int64
+		err = table.ScanOne(ctx, tx, firstWithRoom, []any{&at}, queue, event.Micros(m.At))
+		return event.FromMicros(at), err
+	}
+	l, err := lookAt(ctx, tx, m)
+	if err != nil {
+		return first, err
+	}
+	live, _, err := l.slots(ctx, tx, queue)
+	if err != nil {
+		return first, err
+	}
+	of, err := l.limit(ctx, tx, queue)
+	for _, j := range l.open {
+		if j.Queue == queue && j.State == event.Queued && !j.RunAt.After(m.At) && j.Group != "" &&
+			!of.GroupFull(j.Group, live[j.Group]) {
+			first = earliest(first, j.RunAt)
+		}
+	}
+	return first, err
 }

@@ -24,6 +24,7 @@ type Queue struct {
 	NextRunAt   time.Time              // the earliest run_at that has not come; zero: none
 	Expired     int64                  // held, and their lease is over: no sweeper has taken them back yet
 	OldestLease time.Time              // the end of the lease that ended first; zero: none
+	Overdue     int64                  // of these, for so long that a running sweeper would have taken them back
 	Lost        []projection.LostClaim // whose commands may still run, the oldest loss first
 	LastHour    Activity
 	Stranded    []Stranded            // ready for a minute and not served; only if Queues.Stranded
@@ -48,8 +49,14 @@ const queuedNow = `SELECT queue, count(*) FILTER (WHERE run_at <= ?1), count(*) 
     coalesce(min(CASE WHEN run_at > ?1 THEN run_at END), 0)
 FROM jobs WHERE lane IS NOT NULL GROUP BY queue`
 
-const expiredNow = `SELECT queue, count(*), min(lease_expires_at) FROM jobs
-WHERE lease_expires_at <= ? GROUP BY queue`
+// sweepDelay is how long after the end of a lease, and its grace, a sweeper should have come.
+const sweepDelay = 2 * time.Minute
+
+// expiredNow allows for the grace of a sweeper, which is shorter than one more lease.
+const expiredNow = `SELECT queue, count(*), min(lease_expires_at),
+    count(*) FILTER (WHERE lease_expires_at <= ?2
+        AND 2 * lease_expires_at - coalesce(heartbeat_at, lease_expires_at) <= ?2)
+FROM jobs WHERE lease_expires_at <= ?1 GROUP BY queue`
 
 // Queues asks how the queues are doing. Now it reads the indexes of what is open; as of a moment the events
 // of the jobs that had not ended then, and counts from the keyframes before it and before the end. Without
@@ -176,7 +183,7 @@ func countNow(ctx context.Context, tx *ledger.Tx, byName map[string]*Queue, at t
 	for queue, counts := range c.now {
 		statusOf(byName, queue).Jobs = maps.Clone(counts)
 	}
-	var n, scheduled, retrying, first, next int64
+	var n, scheduled, retrying, first, next, overdue int64
 	err = eachQueue(ctx, tx, byName, func(s *Queue) {
 		s.Ready, s.Scheduled, s.Retrying = n, scheduled, retrying
 		s.OldestReady, s.NextRunAt = event.FromMicros(first), event.FromMicros(next)
@@ -185,8 +192,8 @@ func countNow(ctx context.Context, tx *ledger.Tx, byName map[string]*Queue, at t
 		return nil, err
 	}
 	err = eachQueue(ctx, tx, byName, func(s *Queue) {
-		s.Expired, s.OldestLease = n, event.FromMicros(first)
-	}, []any{&n, &first}, expiredNow, event.Micros(at))
+		s.Expired, s.OldestLease, s.Overdue = n, event.FromMicros(first), overdue
+	}, []any{&n, &first, &overdue}, expiredNow, event.Micros(at), event.Micros(at.Add(-sweepDelay)))
 	return c.now, err
 }
 
@@ -310,6 +317,13 @@ func (s *Queue) count(j projection.Job, now time.Time) {
 	case j.State.Held() && !j.LeaseUntil.After(now):
 		s.Expired++
 		s.OldestLease = earliest(s.OldestLease, j.LeaseUntil)
+		grace := time.Duration(0)
+		if !j.HeartbeatAt.IsZero() {
+			grace = j.LeaseUntil.Sub(j.HeartbeatAt)
+		}
+		if now.Sub(j.LeaseUntil) >= grace+sweepDelay {
+			s.Overdue++
+		}
 	}
 	if j.State == event.Queued && j.Failures > 0 {
 		s.Retrying++

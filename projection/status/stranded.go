@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"jobledger/ledger"
-	"jobledger/projection"
 )
 
 // Stranded counts ready jobs of one queue, version and set of labels that no live worker may take.
@@ -19,23 +18,8 @@ type Stranded struct {
 	Service
 }
 
-// StrandedJobs returns the jobs that have been ready for longer than patience at now and that are not served,
-// as Service defines it. Paused queues are left out.
-func StrandedJobs(ctx context.Context, tx *ledger.Tx, now time.Time, patience time.Duration) (
-	found []Stranded, err error) {
-	l := look{at: projection.Now(now)}
-	known, err := l.known(ctx, tx)
-	if err != nil {
-		return nil, err
-	}
-	paused := make(map[string]bool)
-	for _, q := range known {
-		paused[q.Name] = q.Paused
-	}
-	return l.stranded(ctx, tx, paused, patience)
-}
-
-// stranded is StrandedJobs as of l.
+// stranded returns the jobs that had been ready for longer than patience as of l and that were not served, as
+// Service defines it. Paused queues are left out.
 func (l *look) stranded(ctx context.Context, tx *ledger.Tx, paused map[string]bool, patience time.Duration) (
 	found []Stranded, err error) {
 	workforce, err := l.workforce(ctx, tx)

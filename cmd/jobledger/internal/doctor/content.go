@@ -22,13 +22,13 @@ import (
 	"jobledger/projection/audit"
 	"jobledger/projection/deps"
 	"jobledger/projection/past"
+	"jobledger/projection/query"
 	"jobledger/projection/status"
 )
 
 const (
-	sweepDelay    = 2 * time.Minute // after the end of a lease and its grace, by when a sweeper should have come
-	heldAfter     = 24 * time.Hour  // a hold is for the enqueueing of a batch, which takes less than a day
-	strandedAfter = 5 * time.Minute // for which ready jobs have no worker that could take them
+	heldAfter    = 24 * time.Hour // a hold is for the enqueueing of a batch, which takes less than a day
+	recentEvents = 200_000        // of the day before, that are read to know what is normal
 )
 
 // content checks what is in the file, as far as it can be read. first is the error of a first attempt.
@@ -110,9 +110,7 @@ func (d *examination) tables(ctx context.Context, tx *ledger.Tx) (damaged bool) 
 		run  func(context.Context, *ledger.Tx) error
 	}{
 		{"guards", d.guards}, {"the clock", d.clock}, {"whether it is a copy", d.copied},
-		{"leases", d.ofLive(d.leases)}, {"workers", d.ofLive(d.workers)},
-		{"queues", d.ofLive(d.queues)}, {"ready jobs", d.ofLive(d.stranded)},
-		{"held jobs", d.ofLive(d.held)},
+		{"queues and workers", d.ofLive(d.health)}, {"held jobs", d.ofLive(d.held)},
 		{"logs", d.logFolders}, {"seals", d.ofLive(d.evidence)}, {"the archive", d.archiveFiles},
 		{"pages", d.pages},
 	} {
@@ -185,72 +183,23 @@ func (d *examination) ofLive(check func(context.Context, *ledger.Tx) error) func
 	}
 }
 
-func (d *examination) leases(ctx context.Context, tx *ledger.Tx) error {
-	o, err := status.OverdueLeases(ctx, tx, d.Now(), sweepDelay)
-	if err == nil && o.Leases > 0 {
-		d.problem(CodeLeases, "'"+d.command("sweep")+"' once, or let a worker run: it sweeps",
-			"%s ran out, the first at %s, and the %s not taken back: no sweeper runs", words.Count(o.Leases, "lease"),
-			d.since(o.Oldest), words.Plural(o.Leases, "job was", "jobs were"))
-	}
-	return err
-}
-
-func (d *examination) workers(ctx context.Context, tx *ledger.Tx) error {
-	workers, err := status.Workers{At: projection.Now(d.Now())}.Read(ctx, tx)
-	var silent []status.Worker
-	jobs := 0
-	for _, w := range workers {
-		if w.State == status.Silent {
-			silent = append(silent, w)
-			jobs += len(w.Jobs)
+// health is what the rules find that `status` and the pages ask too.
+func (d *examination) health(ctx context.Context, tx *ledger.Tx) error {
+	found, err := query.Problems{At: projection.Now(d.Now()), Most: recentEvents}.Read(ctx, tx)
+	for _, p := range found {
+		c := state.Say(p, d.Now())
+		if c.Code == "" || c.Level == state.Info {
+			continue
 		}
-	}
-	if n := int64(len(silent)); n > 0 {
-		w := silent[0]
-		d.advise(CodeSilent,
-			"see whether the process is there ('"+d.command("workers")+"'); "+
-				"if it is gone, a sweeper takes its jobs back",
-			"%s %s silent and did not report %s end: %s, holding %s; the first: %s (%s), last seen %s",
-			words.Count(n, "worker"), words.Plural(n, "is", "are"), words.Plural(n, "its", "their"),
-			words.WorkerNames(silent), countOrNone(jobs, "job"),
-			w.Name, words.Process(w.Worker), words.AgeOrOn(w.SeenAt, d.Now()))
-	}
-	return err
-}
-
-func (d *examination) queues(ctx context.Context, tx *ledger.Tx) error {
-	queues, err := status.Queues{At: projection.Now(d.Now())}.Read(ctx, tx)
-	for _, q := range queues {
-		if q.Paused && q.Ready > 0 {
-			d.advise(CodePaused, d.command("resume -q "+q.Name), "the queue %s is paused by %s since %s: %s; %s there",
-				q.Name, q.Actor, d.since(q.Since), words.ReasonOrNone(q.Reason),
-				words.Count(q.Ready, "job")+words.Plural(q.Ready, " waits", " wait"))
+		report := d.advise
+		if c.Level == state.Problem {
+			report = d.problem
 		}
-	}
-	return err
-}
-
-func (d *examination) stranded(ctx context.Context, tx *ledger.Tx) error {
-	found, err := status.StrandedJobs(ctx, tx, d.Now(), strandedAfter)
-	for _, s := range found {
-		wanted := ""
-		if s.Version != "" {
-			wanted += " of version " + s.Version
+		remedy, command, starts := strings.Cut(c.Remedy, " -- ")
+		if remedy = d.command(remedy); starts {
+			remedy += " -- " + command
 		}
-		for _, label := range s.Requires {
-			wanted += " with " + label
-		}
-		reason := "no worker serves that queue"
-		if gone := state.Gone(s.Service, d.Now()); gone != "" {
-			reason += "; " + gone
-		}
-		if len(s.Serving) > 0 {
-			reason = fmt.Sprintf("none of the workers of that queue (%s) is one%s",
-				words.WorkerNames(s.Serving), wanted)
-		}
-		d.problem(CodeStranded, d.command(state.WorkArgs(s.Queue, s.Version, s.Requires))+" -- CMD",
-			"%s in %s, ready since %s, %s no worker to take %s: %s", words.Count(s.Jobs, "job"), s.Queue,
-			d.since(s.Since), words.Plural(s.Jobs, "has", "have"), words.Plural(s.Jobs, "it", "them"), reason)
+		report(c.Code, remedy, "%s", c.Line())
 	}
 	return err
 }
@@ -349,14 +298,6 @@ func (d *examination) pages(ctx context.Context, tx *ledger.Tx) error {
 			"the file is damaged: %s", what)
 	}
 	return err
-}
-
-// countOrNone is [words.Count], with "no" for 0.
-func countOrNone(n int, noun string) string {
-	if n == 0 {
-		return "no " + noun
-	}
-	return words.Count(int64(n), noun)
 }
 
 // held finds jobs that are not unblocked: a hold is all that a job may wait for without end.

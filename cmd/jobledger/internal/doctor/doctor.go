@@ -75,6 +75,12 @@ const (
 	CodeUnits          = "D38" // units of systemd that are not enabled, or have nothing to run
 	CodeUnitsUser      = "D39" // files that the units' user may not write
 	CodeReplaced       = "D40" // a process whose program was replaced
+	CodeFailing        = "D41" // a queue whose attempts fail
+	CodeBehind         = "D42" // jobs that wait for longer than is normal
+	CodeVersion        = "D43" // a new version fails more often than the one before
+	CodeSchedule       = "D44" // a schedule that is not carried out, or whose last job failed
+	CodeGaveUp         = "D45" // jobs that failed for good
+	CodeLost           = "D46" // jobs that were taken back from a worker that let their leases run out
 )
 
 // Options say how a ledger is examined. The zero value works.

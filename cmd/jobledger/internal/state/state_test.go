@@ -13,17 +13,19 @@ import (
 func TestConcernsOfLeases(t *testing.T) {
 	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	for _, tt := range []struct {
-		ended time.Duration // how long ago the lease ended
-		want  Concern
+		overdue int64
+		want    Concern
 	}{
-		{sweepDelay, Concern{Level: Info, Text: "1 lease ran out, the first 2m ago, not swept yet"}},
-		{sweepDelay + time.Second, Concern{Level: Problem,
+		{0, Concern{Level: Info, Queue: "mail", Text: "1 lease ran out, the first 2m1s ago, not swept yet"}},
+		{1, Concern{Level: Problem, Queue: "mail",
 			Text: "1 lease ran out, the first 2m1s ago, and no process has swept; " +
 				"is a worker running, or 'jobledger sweep'?", Code: "D20", Remedy: "sweep"}},
 	} {
-		got := Concerns(status.Queue{Expired: 1, OldestLease: now.Add(-tt.ended)}, now)
+		q := status.Queue{Queue: projection.Queue{Name: "mail"}, Expired: 1, Overdue: tt.overdue,
+			OldestLease: now.Add(-2*time.Minute - time.Second)}
+		got := Concerns(q, now)
 		if len(got) != 1 || got[0] != tt.want {
-			t.Errorf("%s ago: got %+v, want %+v", tt.ended, got, tt.want)
+			t.Errorf("got %+v, want %+v", got, tt.want)
 		}
 	}
 }
@@ -38,8 +40,9 @@ func TestConcernsOfPausedQueue(t *testing.T) {
 	}
 	got := Concerns(q, now)
 	want := []Concern{
-		{Level: Warning, Text: "paused 1m ago by cli:ada: no reason given", Remedy: "resume -q mail"},
-		{Level: Info, Text: "the next scheduled job runs in 1h"},
+		{Level: Warning, Queue: "mail", Text: "paused 1m ago by cli:ada: no reason given",
+			Remedy: "resume -q mail"},
+		{Level: Info, Queue: "mail", Text: "the next scheduled job runs in 1h"},
 	}
 	if len(got) != len(want) || got[0] != want[0] || got[1] != want[1] {
 		t.Errorf("got %+v, want %+v", got, want)

@@ -20,7 +20,8 @@ func (p *Verbs) Doctor() cli.Verb {
 		Usage: "look for what is wrong around the ledger, and say what to do about it",
 		About: "It looks at the files and their folder, owners and permissions, the file system, what SQLite " +
 			"and the kernel say of who uses the ledger, guards, clocks, leases that no process sweeps, workers " +
-			"that went silent, jobs that no worker takes, and what is left lying about; with PostgreSQL at the " +
+			"that went silent, jobs that no worker takes, queues that fail or are late, schedules that are not " +
+			"carried out, and what is left lying about; with PostgreSQL at the " +
 			"server and its settings, its clock, rights, who holds the write lock for long, and what keeps " +
 			"vacuum back. Each finding has a code, says what was seen and what to do. A problem gives exit code " +
 			"8; advice does not. It only reads, makes no file, and may run at any time, on a ledger that is " +

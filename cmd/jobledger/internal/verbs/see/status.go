@@ -2,6 +2,7 @@ package see
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"jobledger/cmd/jobledger/internal/cli"
@@ -12,7 +13,9 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/query"
 	"jobledger/projection/status"
+	"jobledger/projection/verdict"
 )
 
 // Status is the first thing to look at when something is wrong.
@@ -20,9 +23,10 @@ func (p *Verbs) Status() cli.Verb {
 	return archived.With(p.Program, cli.Verb{
 		Name: "status", Group: cli.GroupSee, Usage: "show how things stand in every queue",
 		About: "READY jobs could be claimed now, and OLDEST is how long the first of them has been waiting; " +
-			"LATER are those whose time has not come. Below the table stands what may need attention: paused " +
-			"queues, " +
-			"leases that ran out and were not swept, jobs that are being retried." + cli.AboutAsOf + "\n" +
+			"LATER are those whose time has not come. Below the table stands what needs attention, as doctor " +
+			"says it: queues that fail, are late or are paused, leases that were not swept, silent workers, jobs " +
+			"that failed for good or that no worker takes, schedules that are not carried out. At most eight lines " +
+			"are printed, the most urgent first." + cli.AboutAsOf + "\n" +
 			"--watch goes on until interrupted, every D (2s by default): on a terminal over the last picture, else " +
 			"below it.",
 		Args: "[D]", MaxArgs: 1,
@@ -81,6 +85,7 @@ func (p *Verbs) status(c *cli.Context) error {
 // statusNowOrThen prints the status, past if it is as of a moment, and says which jobs are not in it.
 func (p *Verbs) statusNowOrThen(c *cli.Context, absent *projection.Absent) (isPast bool, err error) {
 	var queues []status.Queue
+	var problems []verdict.Problem
 	var last event.Event
 	var past cli.Past
 	err = p.Read(c.Context, func(tx *ledger.Tx) error {
@@ -97,25 +102,42 @@ func (p *Verbs) statusNowOrThen(c *cli.Context, absent *projection.Absent) (isPa
 		if last, err = state.LastEvent(c.Context, tx, 0); err != nil {
 			return err
 		}
-		queues, err = status.Queues{At: projection.Now(p.Now()), Stranded: !p.JSON}.Read(c.Context, tx)
+		queues, problems, err = p.readStatus(c.Context, tx, projection.Now(p.Now()))
 		return err
 	})
 	switch {
 	case err != nil || past.Given:
 		return past.Given, err
 	case !p.JSON:
-		return false, p.printStatus(queues, last)
+		return false, p.printStatus(queues, problems, last)
 	}
 	return false, cli.PrintJSONOf(p.Program, queues, func(q status.Queue) any {
 		return print.StatusJSON(q, past, p.Now())
 	})
 }
 
+// problemEvents is how many events of the day before are read to know what is normal.
+const problemEvents = 20_000
+
+// readStatus reads the queues and, unless it is for JSON, what needs attention.
+func (p *Verbs) readStatus(ctx context.Context, tx *ledger.Tx, m projection.Moment) (queues []status.Queue,
+	problems []verdict.Problem, err error) {
+	if queues, err = (status.Queues{At: m, Stranded: !p.JSON}).Read(ctx, tx); err != nil || p.JSON {
+		return queues, nil, err
+	}
+	workers, err := status.Workers{At: m}.Read(ctx, tx)
+	if _, archived := errors.AsType[*projection.ArchivedError](err); err != nil && !archived {
+		return queues, nil, err
+	}
+	problems, err = query.Problems{At: m, Most: problemEvents, Queues: queues, Workers: workers}.Read(ctx, tx)
+	return queues, problems, err
+}
+
 // statusThen prints how things stood at m, and how many jobs there are now. What it holds of the ledger by
 // then is in memory, so that a slow reader holds no snapshot open.
 func (p *Verbs) statusThen(ctx context.Context, tx *ledger.Tx, past cli.Past) error {
 	m := past.Moment
-	found, err := status.Queues{At: m, Stranded: !p.JSON}.Read(ctx, tx)
+	found, problems, err := p.readStatus(ctx, tx, m)
 	if err != nil {
 		return err
 	}
@@ -140,7 +162,7 @@ func (p *Verbs) statusThen(ctx context.Context, tx *ledger.Tx, past cli.Past) er
 	if err := p.PrintLine(header); err != nil {
 		return err
 	}
-	if err := then.printStatus(found, last); err != nil {
+	if err := then.printStatus(found, problems, last); err != nil {
 		return err
 	}
 	if past.Copy {
@@ -152,7 +174,7 @@ func (p *Verbs) statusThen(ctx context.Context, tx *ledger.Tx, past cli.Past) er
 	return p.PrintTable(print.CountsNow(found))
 }
 
-func (p *Verbs) printStatus(queues []status.Queue, last event.Event) error {
+func (p *Verbs) printStatus(queues []status.Queue, problems []verdict.Problem, last event.Event) error {
 	if len(queues) == 0 {
 		p.Message("no jobs yet")
 		return nil
@@ -164,10 +186,8 @@ func (p *Verbs) printStatus(queues []status.Queue, last event.Event) error {
 	if _, err := p.Stdout.WriteString("\n"); err != nil {
 		return err
 	}
-	for _, q := range queues {
-		if err := p.printConcerns(q); err != nil {
-			return err
-		}
+	if err := p.printConcerns(queues, problems); err != nil {
+		return err
 	}
 	if err := p.PrintLine("last hour: " + state.Activity(total.LastHour)); err != nil {
 		return err
@@ -176,10 +196,25 @@ func (p *Verbs) printStatus(queues []status.Queue, last event.Event) error {
 		last.Pos))
 }
 
-// printConcerns prints what in q may need attention.
-func (p *Verbs) printConcerns(q status.Queue) error {
-	for _, concern := range state.Concerns(q, p.Now()) {
-		text := p.Paint(concernStyles[concern.Level], words.Escape(q.Name+": "+concern.Text))
+// printConcerns prints what may need attention, and what is good to know.
+func (p *Verbs) printConcerns(queues []status.Queue, problems []verdict.Problem) error {
+	var needs, notes []state.Concern
+	for _, one := range problems {
+		if c := state.Say(one, p.Now()); c.Level > state.Info {
+			needs = append(needs, c)
+		} else {
+			notes = append(notes, c)
+		}
+	}
+	for _, q := range queues {
+		notes = append(notes, state.Notes(q, p.Now())...)
+	}
+	more := state.More(len(needs))
+	if needs = needs[:min(len(needs), state.MostLines)]; more != "" {
+		needs = append(needs, state.Concern{Text: more})
+	}
+	for _, c := range append(needs, notes...) {
+		text := p.Paint(concernStyles[c.Level], words.Escape(c.Line()))
 		if _, err := p.Stdout.WriteString(text + "\n"); err != nil {
 			return err
 		}

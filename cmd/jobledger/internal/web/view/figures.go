@@ -18,9 +18,6 @@ const (
 	actsBack  = 24 * time.Hour
 )
 
-// overdueSlack is how long after its end a lease counts as overdue, besides its own length; as in doctor.
-const overdueSlack = 2 * time.Minute
-
 // Figures are what the metrics and the overview of a ledger are made of, of one snapshot.
 type Figures struct {
 	Pos     int64 // of the last event
@@ -46,9 +43,10 @@ func ReadFigures(ctx context.Context, tx *ledger.Tx, now time.Time) (f Figures, 
 	if f.Queues, f.Workers, err = (status.Both{At: projection.Now(now)}).Read(ctx, tx); err != nil {
 		return f, err
 	}
-	overdue, err := status.OverdueLeases(ctx, tx, now, overdueSlack)
-	f.Overdue = overdue.Leases
-	return f, err
+	for _, q := range f.Queues {
+		f.Overdue += q.Overdue
+	}
+	return f, nil
 }
 
 // ReadFiguresAsOf reads what the overview shows of m.
