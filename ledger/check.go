@@ -1,13 +1,13 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"fmt"
 	"iter"
 	"slices"
 
-	"jobledger/ledger/event"
 	"jobledger/ledger/internal/engine"
 )
 
@@ -20,19 +20,19 @@ type StoredBody struct {
 // BodiesAfter yields the stored bodies after pos, in the order of pos.
 func (tx *Tx) BodiesAfter(ctx context.Context, pos int64) iter.Seq2[StoredBody, error] {
 	return func(yield func(StoredBody, error) bool) {
-		b := bodyPages{tx: tx, after: pos}
-		for {
-			page, err := b.next(ctx)
-			for i := range page {
-				if !yield(page[i], nil) {
+		var page []StoredBody
+		for more := true; more; {
+			clear(page)
+			var err error
+			page, err = tx.someBodies(ctx, pos, page[:0])
+			for _, b := range page {
+				if !yield(b, nil) {
 					return
 				}
+				pos = b.Pos
 			}
-			if err != nil {
+			if more = err == nil && len(page) > 0; err != nil {
 				yield(StoredBody{}, err)
-			}
-			if err != nil || len(page) == 0 {
-				return
 			}
 		}
 	}
@@ -43,28 +43,17 @@ const (
 	bodyPageBytes = 4 << 20 // that end a page
 )
 
-// bodyPages reads bodies a page at a time.
-type bodyPages struct {
-	tx    *Tx
-	after int64
-	page  []StoredBody
-}
-
-// next returns the next bodies; none at the end. The slice is valid until the next call.
-func (b *bodyPages) next(ctx context.Context) ([]StoredBody, error) {
-	clear(b.page)
-	b.page = b.page[:0]
-	if of := b.tx.store.Of; of != nil {
-		err := of.Read(ctx, func(tx *Tx) error {
-			there := bodyPages{tx: tx, after: b.after, page: b.page}
-			_, err := there.next(ctx)
-			b.after, b.page = there.after, there.page
+// someBodies appends the next bodies after pos; none at the end.
+func (tx *Tx) someBodies(ctx context.Context, after int64, page []StoredBody) (_ []StoredBody, err error) {
+	if of := tx.store.Of; of != nil {
+		err := of.Read(ctx, func(tx *Tx) (err error) {
+			page, err = tx.someBodies(ctx, after, page)
 			return err
 		})
-		return b.page, err
+		return page, err
 	}
 	size, wrong := 0, error(nil)
-	err := b.tx.Each(ctx, func(row []driver.Value) bool {
+	err = tx.Each(ctx, func(row []driver.Value) bool {
 		pos, isPos := row[0].(int64)
 		salt, isSalt := row[1].([]byte)
 		body, isBody := row[2].([]byte)
@@ -72,15 +61,11 @@ func (b *bodyPages) next(ctx context.Context) ([]StoredBody, error) {
 			wrong = fmt.Errorf("%w: body %v is not bytes", ErrDamaged, row[0])
 			return false
 		}
-		b.after = pos
-		b.page = append(b.page, StoredBody{pos, salt, body})
+		page = append(page, StoredBody{pos, salt, body})
 		size += len(body)
 		return size < bodyPageBytes
-	}, pageOfBodies, b.after)
-	if err == nil {
-		err = wrong
-	}
-	return b.page, err
+	}, pageOfBodies, after)
+	return page, cmp.Or(err, wrong)
 }
 
 // Integrity runs the database's own check, where it has one, and returns what it found wrong.
@@ -129,7 +114,7 @@ func (tx *Tx) Guards(ctx context.Context) (problems []string, err error) {
 	for _, o := range diff {
 		problems = append(problems, o.String())
 	}
-	for _, w := range enumTables() {
+	for _, w := range engine.EnumTables() {
 		if err != nil {
 			break
 		}
@@ -167,7 +152,7 @@ func (tx *Tx) RepairSchema(ctx context.Context, tables ...string) (repaired []st
 	if err != nil {
 		return nil, err
 	}
-	for _, w := range enumTables() {
+	for _, w := range engine.EnumTables() {
 		problems, err := tx.differing(ctx, w)
 		if err == nil && len(problems) > 0 {
 			err = tx.unbuffered(w.Repair)
@@ -180,19 +165,6 @@ func (tx *Tx) RepairSchema(ctx context.Context, tables ...string) (repaired []st
 		}
 	}
 	return repaired, nil
-}
-
-// enumTables returns the tables of kinds and states as they should be.
-func enumTables() []engine.EnumTable {
-	kinds := engine.EnumTable{Name: "kinds", Column: "kind", Words: make(map[int64]string)}
-	for _, k := range event.Kinds() {
-		kinds.Words[int64(k)] = k.String()
-	}
-	states := engine.EnumTable{Name: "states", Column: "state", Words: make(map[int64]string)}
-	for _, s := range event.States() {
-		states.Words[int64(s)] = s.String()
-	}
-	return []engine.EnumTable{kinds, states}
 }
 
 // differing returns the differences of the stored table, in sentences.

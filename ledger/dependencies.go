@@ -12,7 +12,8 @@ func (tx *Tx) HasDependencies(ctx context.Context) (bool, error) {
 	if tx.waits != nil {
 		return *tx.waits, nil
 	}
-	n, err := tx.number(ctx, anyDependency)
+	n := int64(0)
+	_, err := tx.first(ctx, []any{&n}, anyDependency)
 	if waits := n > 0; err == nil {
 		tx.waits = &waits
 	}

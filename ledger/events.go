@@ -96,25 +96,23 @@ func (f Filter) where() (string, []any) {
 	add := func(term string, values ...any) {
 		terms, args = append(terms, term), append(args, values...)
 	}
+	addIn := func(column string, n int, at func(i int) int64) {
+		add(column + ` IN (` + strings.TrimSuffix(strings.Repeat("?,", n), ",") + `)`)
+		for i := range n {
+			args = append(args, at(i))
+		}
+	}
 	if f.Job != 0 {
 		add(`e.job = ?`, f.Job)
 	}
 	if len(f.Jobs) > 0 {
-		var in []any
-		for _, n := range f.Jobs {
-			in = append(in, n)
-		}
-		add(`e.job IN (`+strings.TrimSuffix(strings.Repeat("?,", len(in)), ",")+`)`, in...)
+		addIn(`e.job`, len(f.Jobs), func(i int) int64 { return f.Jobs[i] })
 	}
 	if f.Ending {
 		f.Kinds = event.KindsThat(event.Kind.EndsClaim)
 	}
 	if len(f.Kinds) > 0 {
-		var in []any
-		for _, k := range f.Kinds {
-			in = append(in, int64(k))
-		}
-		add(`e.kind IN (`+strings.TrimSuffix(strings.Repeat("?,", len(in)), ",")+`)`, in...)
+		addIn(`e.kind`, len(f.Kinds), func(i int) int64 { return int64(f.Kinds[i]) })
 		if !slices.ContainsFunc(f.Kinds, event.Kind.OfJob) {
 			add(`e.job IS NULL AND e.seq IS NULL`) // these are few and adjacent in the index on (job, seq)
 		} else if f.Job == 0 && len(f.Jobs) == 0 && slices.Min(f.Kinds) > event.RareAfter {
@@ -154,7 +152,7 @@ func (f Filter) where() (string, []any) {
 
 // Events yields the events that f selects in the order of pos. An error ends the sequence.
 func (tx *Tx) Events(ctx context.Context, f Filter) iter.Seq2[event.Event, error] {
-	return tx.eventsAfter(ctx, f, make(claims))
+	return tx.eventsAfter(ctx, f, make(row.Latest))
 }
 
 // EventAt returns the event at pos, if it is in the ledger.
@@ -166,7 +164,7 @@ func (tx *Tx) EventAt(ctx context.Context, pos int64) (e event.Event, found bool
 }
 
 // eventsAfter is Events for one of several reads along the ledger, which share what they know of the claims.
-func (tx *Tx) eventsAfter(ctx context.Context, f Filter, known claims) iter.Seq2[event.Event, error] {
+func (tx *Tx) eventsAfter(ctx context.Context, f Filter, known row.Latest) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		where, args := f.where()
 		query := `SELECT ` + row.Columns + ` FROM events e` + where
@@ -203,53 +201,15 @@ func (tx *Tx) eventsAfter(ctx context.Context, f Filter, known claims) iter.Seq2
 	}
 }
 
-// claims remembers, per job that a read has come across, its id and its latest claim.
-type claims map[int64]latestClaim
-
-type latestClaim struct {
-	id      event.JobID
-	attempt int
-	token   string
-}
-
-// maxClaims bounds what a long read keeps; beyond it, what is needed again is looked up again.
-const maxClaims = 100_000
-
-func (tx *Tx) scan(ctx context.Context, rows *Rows, known claims) (event.Event, error) {
-	var e event.Event
+func (tx *Tx) scan(ctx context.Context, rows *Rows, known row.Latest) (e event.Event, err error) {
 	r := row.Read(rows.Values())
-	err := r.Decode(ctx, tx, &e)
+	if err = r.Decode(ctx, tx, &e); err == nil {
+		err = known.Complete(ctx, &r, &e, tx.latestClaim)
+	}
 	if err != nil {
-		return e, &EventError{r.Pos, err}
+		err = &EventError{r.Pos, err}
 	}
-	if e.N == 0 {
-		return e, nil
-	}
-	c, ok := known[e.N]
-	if e.Kind() == event.KindEnqueued {
-		c, ok = latestClaim{id: event.JobID(r.ULID)}, true
-	}
-	filteredOut := e.Attempt > c.attempt && e.Kind().TokenOfClaim() // its claim was
-	if !ok || filteredOut {
-		if c, err = tx.latestClaim(ctx, e.N, e.Pos); err != nil {
-			return e, &EventError{e.Pos, err}
-		}
-	}
-	switch k := e.Kind(); {
-	case k.StoresToken():
-		if e.Token = r.ULID; k == event.KindClaimed {
-			c.attempt, c.token = e.Attempt, e.Token
-		}
-	case k.TokenOfClaim() && e.Attempt != 0 && e.Attempt == c.attempt:
-		e.Token = c.token
-	}
-	e.Job = c.id
-	if e.To.Final() || len(known) >= maxClaims {
-		delete(known, e.N)
-	} else {
-		known[e.N] = c
-	}
-	return e, nil
+	return e, err
 }
 
 var latestClaimOf = event.SQL(`SELECT coalesce(q.ulid, ''), coalesce(c.attempt, 0), coalesce(c.ulid, '')
@@ -259,9 +219,8 @@ FROM events q LEFT JOIN events c ON c.pos =
 WHERE q.pos = ?1`)
 
 // latestClaim looks up the id of job n and its last claim before pos.
-func (tx *Tx) latestClaim(ctx context.Context, n, pos int64) (c latestClaim, err error) {
-	_, err = tx.first(ctx, []any{&c.id, &c.attempt, &c.token},
-		latestClaimOf, n, pos)
+func (tx *Tx) latestClaim(ctx context.Context, n, pos int64) (c row.LatestClaim, err error) {
+	_, err = tx.first(ctx, []any{&c.ID, &c.Attempt, &c.Token}, latestClaimOf, n, pos)
 	return c, err
 }
 
@@ -269,24 +228,21 @@ var (
 	isRare     = event.SQL(`e.kind > {rareAfter}`)
 	lastOf     = event.SQL(`SELECT coalesce(max(pos), 0) FROM events WHERE kind = ? AND kind > {rareAfter}`)
 	enqueuedAs = event.SQL(`SELECT pos FROM events WHERE kind = {enqueued} AND ulid = ?`)
+	firstFrom  = `SELECT pos, at FROM events WHERE pos >= ? ORDER BY pos LIMIT 1`
 )
 
 // LastOf returns the pos of the last event of a kind after [event.RareAfter]; 0 if there is none. It costs
 // one search in the index rare_events.
-func (tx *Tx) LastOf(ctx context.Context, k event.Kind) (int64, error) {
-	if err := tx.flush(); err != nil {
-		return 0, err
-	}
-	return tx.number(ctx, lastOf, int64(k))
+func (tx *Tx) LastOf(ctx context.Context, k event.Kind) (pos int64, err error) {
+	_, err = tx.one(ctx, []any{&pos}, lastOf, int64(k))
+	return pos, err
 }
 
 // Number returns the number of the job with this id, from its enqueued event; 0 if there is none. It does not
 // need the projection, but reads every enqueued event: for recovery, not for the hot path.
-func (tx *Tx) Number(ctx context.Context, id event.JobID) (int64, error) {
-	if err := tx.flush(); err != nil {
-		return 0, err
-	}
-	return tx.number(ctx, enqueuedAs, string(id))
+func (tx *Tx) Number(ctx context.Context, id event.JobID) (n int64, err error) {
+	_, err = tx.one(ctx, []any{&n}, enqueuedAs, string(id))
+	return n, err
 }
 
 // PosAt returns the last pos whose at is not after t; 0 if there is none. at never decreases along pos (I7),
@@ -300,18 +256,12 @@ func (tx *Tx) PosAt(ctx context.Context, t time.Time) (int64, error) {
 	for err == nil && low < high {
 		mid := low + (high-low+1)/2
 		var pos, at int64
-		if pos, at, err = tx.firstFrom(ctx, mid); at <= event.Micros(t) {
+		_, err = tx.first(ctx, []any{&pos, &at}, firstFrom, mid)
+		if at <= event.Micros(t) {
 			low = max(pos, mid)
 		} else {
 			high = mid - 1
 		}
 	}
 	return low, err
-}
-
-// firstFrom returns the first event from pos on.
-func (tx *Tx) firstFrom(ctx context.Context, from int64) (pos, at int64, err error) {
-	_, err = tx.first(ctx, []any{&pos, &at},
-		`SELECT pos, at FROM events WHERE pos >= ? ORDER BY pos LIMIT 1`, from)
-	return pos, at, err
 }

@@ -41,7 +41,7 @@ func (s *Store) FailCommits(fail *atomic.Bool) error {
 }
 
 // MaxClaims is how many jobs a read keeps the latest claim of.
-const MaxClaims = maxClaims
+const MaxClaims = row.MaxClaims
 
 // EventsKnowing is Tx.Events after a read that has already met this many other jobs.
 func (tx *Tx) EventsKnowing(ctx context.Context, others int) (list []event.Event, err error) {
@@ -50,16 +50,16 @@ func (tx *Tx) EventsKnowing(ctx context.Context, others int) (list []event.Event
 		return nil, err
 	}
 	defer rows.Close()
-	known := make(claims)
+	known := make(row.Latest)
 	for i := range others {
-		known[int64(-i-1)] = latestClaim{}
+		known[int64(-i-1)] = row.LatestClaim{}
 	}
 	for rows.Next() {
 		e, err := tx.scan(ctx, rows, known)
 		if err != nil {
 			return nil, err
 		}
-		if len(known) > max(others, maxClaims) {
+		if len(known) > max(others, MaxClaims) {
 			return nil, fmt.Errorf("%d jobs are remembered", len(known))
 		}
 		list = append(list, e)

@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"jobledger/ledger/event"
+	"jobledger/ledger/internal/row"
 )
 
 // Limits of one page of Lines.
@@ -29,7 +30,7 @@ func (s *Store) Lines(ctx context.Context, f Filter, bodies bool) iter.Seq2[even
 		}
 		f.Limit, f.Last = linesPage, false
 		var page []event.Line
-		known := make(claims)
+		known := make(row.Latest)
 		for more := err == nil && f.After < f.Until; more; {
 			more = false
 			page = page[:0]
@@ -56,7 +57,7 @@ func (s *Store) Lines(ctx context.Context, f Filter, bodies bool) iter.Seq2[even
 
 // page reads the next lines; more is false if they are the last.
 func (tx *Tx) page(
-	ctx context.Context, page []event.Line, f Filter, bodies bool, known claims,
+	ctx context.Context, page []event.Line, f Filter, bodies bool, known row.Latest,
 ) (_ []event.Line, more bool, err error) {
 	stored := func() (StoredBody, error, bool) { return StoredBody{}, nil, false }
 	if bodies {

@@ -126,12 +126,6 @@ func (tx *Tx) one(ctx context.Context, dest []any, query string, args ...any) (f
 	return tx.first(ctx, dest, query, args...)
 }
 
-// number returns the integer that a query finds, without sending the buffers; 0 if it finds none.
-func (tx *Tx) number(ctx context.Context, query string, args ...any) (n int64, err error) {
-	_, err = tx.first(ctx, []any{&n}, query, args...)
-	return n, err
-}
-
 // queryContext returns ctx in a snapshot. Statements of the writer are short and are not interrupted.
 func (tx *Tx) queryContext(ctx context.Context) context.Context {
 	if tx.readOnly {

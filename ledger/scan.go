@@ -10,6 +10,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/ledger/internal/row"
 	"jobledger/ledger/internal/session"
+	"jobledger/ledger/prefetch"
 )
 
 // Scan selects what Tx.Scan reads. The zero Scan is the whole ledger.
@@ -67,7 +68,7 @@ func (tx *Tx) Scan(ctx context.Context, what Scan) iter.Seq2[[]Scanned, error] {
 
 // readHere reads on the connection of tx, and yields each batch before it reads the next.
 func (tx *Tx) readHere(ctx context.Context, what Scan, yield func([]Scanned, error) bool) {
-	r := &pageReader{tx: tx, rows: &pagedRows{tx: tx, after: what.After, until: what.Until}, strict: what.Strict}
+	r := &pageReader{tx: tx, after: what.After, until: what.Until, strict: what.Strict}
 	for {
 		batch, err := r.next(ctx, nil)
 		if len(batch) > 0 && !yield(batch, nil) {
@@ -107,105 +108,46 @@ func (tx *Tx) readAhead(ctx context.Context, what *Scan, yield func([]Scanned, e
 	if tx.store.engine.CheckReplaced() != nil { // the snapshot may be of another ledger
 		return false
 	}
-	rows := &pagedRows{tx: names, after: what.After, until: until}
-	r := &pageReader{tx: names, rows: rows, strict: what.Strict}
-	pages := fillAhead(func(batch []Scanned) ([]Scanned, error) { return r.next(ctx, batch) })
-	defer pages.end()
-	for p := range pages.full {
-		if len(p.batch) > 0 {
-			if !yield(p.batch, nil) {
+	r := &pageReader{tx: names, after: what.After, until: until, strict: what.Strict}
+	for batch, err := range prefetch.Pages(scanPage, func(batch []Scanned) ([]Scanned, error) {
+		return r.next(ctx, batch)
+	}) {
+		if len(batch) > 0 {
+			if !yield(batch, nil) {
 				return true
 			}
-			what.After = p.batch[len(p.batch)-1].Pos
+			what.After = batch[len(batch)-1].Pos
 		}
-		if p.err != nil {
+		if err != nil {
 			return false // the read through tx will report why
 		}
-		pages.empty <- p.batch
 	}
 	what.After = until
 	return false
 }
 
-// pagesAhead are two pages: one is filled while the caller reads the other.
-type pagesAhead struct {
-	full  chan scannedPage
-	empty chan []Scanned
-	stop  chan struct{}
-}
-
-type scannedPage struct {
-	batch []Scanned
-	err   error
-}
-
-// fillAhead calls next in a goroutine of its own until it fails or returns less than a page. end waits for
-// the goroutine.
-func fillAhead(next func(batch []Scanned) ([]Scanned, error)) *pagesAhead {
-	p := &pagesAhead{make(chan scannedPage), make(chan []Scanned, 2), make(chan struct{})}
-	p.empty <- nil
-	p.empty <- nil
-	go func() {
-		defer close(p.full)
-		for {
-			var page scannedPage
-			select {
-			case batch := <-p.empty:
-				page.batch, page.err = next(batch)
-			case <-p.stop:
-				return
-			}
-			select {
-			case p.full <- page:
-			case <-p.stop:
-				return
-			}
-			if page.err != nil || len(page.batch) < scanPage {
-				return
-			}
-		}
-	}()
-	return p
-}
-
-func (p *pagesAhead) end() {
-	close(p.stop)
-	for range p.full { // until it is closed
-	}
-}
-
-// pagedRows reads rows of events in the order of pos, a page at a time.
-type pagedRows struct {
-	tx           *Tx
-	after, until int64
-}
-
 const pageOfEvents = `SELECT ` + row.Columns + ` FROM events e
 WHERE e.pos > ?1 AND e.pos <= ?2 ORDER BY e.pos LIMIT ?3`
 
-// read appends the next rows, up to scanPage; fewer are the last ones.
-func (p *pagedRows) read(ctx context.Context, page []row.Row) ([]row.Row, error) {
-	err := p.tx.Each(ctx, func(values []driver.Value) bool {
-		page = append(page, row.Read(values))
-		p.after = page[len(page)-1].Pos
-		return true
-	}, pageOfEvents, p.after, p.until, scanPage)
-	return page, err
-}
-
-// pageReader decodes pages of events.
+// pageReader reads and decodes events in the order of pos, a page at a time.
 type pageReader struct {
-	tx      *Tx // for the names
-	rows    *pagedRows
-	strict  bool
-	records []row.Row
-	text    []byte // an event's data as Append would write it
+	tx           *Tx
+	after, until int64
+	strict       bool
+	records      []row.Row
+	text         []byte // an event's data as Append would write it
 }
 
 // next reads the next page into batch, whose events it overwrites. With an EventError it returns the events
 // before it.
 func (r *pageReader) next(ctx context.Context, batch []Scanned) (_ []Scanned, err error) {
-	if r.records, err = r.rows.read(ctx, r.records[:0]); err != nil {
+	r.records = r.records[:0]
+	err = r.tx.Each(ctx, func(values []driver.Value) bool {
+		r.records = append(r.records, row.Read(values))
+		r.after = r.records[len(r.records)-1].Pos
+		return true
+	}, pageOfEvents, r.after, r.until, scanPage)
+	if err != nil {
 		return nil, err
 	}
 	batch = batch[:0]

@@ -68,7 +68,7 @@ type Store struct {
 
 	altered   atomic.Pointer[error] // why nothing may be written; nil: the schema is as it should be
 	announces engine.Topic          // of the open transaction; only the commit loop uses it
-	watchers  watchers
+	watchers  engine.Watchers
 }
 
 // newStore returns a Store whose commit loop has not been started.
@@ -209,7 +209,7 @@ func (s *Store) Close() error {
 		close(s.unsynced)
 		<-s.synced
 	}
-	s.watchers.close()
+	s.watchers.Close()
 	s.readers.Close()
 	err := s.engine.Close()
 	if s.Closed != nil {

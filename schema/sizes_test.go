@@ -14,15 +14,8 @@ const (
 	leastCode = 150
 )
 
-// tooLarge are the packages above mostCode, with what they may have at most. The list only shrinks, and so do
-// its numbers: a package that has become smaller than mostCode must leave it.
-var tooLarge = map[string]int{
-	"ledger": 2800,
-}
-
 // oneImporter are the packages of fewer than leastCode lines that one other package imports (tests do not
-// count), with the reason
-// for which they are packages. The list only shrinks.
+// count), with the reason for which they are packages. The list only shrinks.
 var oneImporter = map[string]string{
 	"ledger/internal/sqlite/lockholders": "it reads the kernel's list of locks, and nothing of the engine",
 	"cmd/jobledger/internal/web/sqltext": "statements of SQL that pages show, apart from the Go that shows them",
@@ -37,24 +30,13 @@ type room struct {
 func TestPackagesAreOfOneSize(t *testing.T) {
 	rooms := readRooms(t)
 	for name, r := range rooms {
-		most, listed := tooLarge[name]
-		switch {
-		case !listed && r.code > mostCode:
+		if r.code > mostCode {
 			t.Errorf("%s has %d lines of code, more than %d: it is more than one idea", name, r.code, mostCode)
-		case listed && r.code > most:
-			t.Errorf("%s has %d lines of code, more than the %d of tooLarge, which only shrinks", name, r.code, most)
-		case listed && r.code <= mostCode:
-			t.Errorf("%s has %d lines of code: take it out of tooLarge", name, r.code)
 		}
 		small := r.code < leastCode && len(r.importers) == 1
 		if _, listed := oneImporter[name]; small && !listed {
 			t.Errorf("%s has %d lines of code and one importer: make it files of that, or say in oneImporter why not",
 				name, r.code)
-		}
-	}
-	for name := range tooLarge {
-		if rooms[name] == nil {
-			t.Errorf("tooLarge names %s, which is not there", name)
 		}
 	}
 	for name := range oneImporter {

@@ -1,4 +1,4 @@
-// Package prefetch reads lines of a history a little ahead of their consumer.
+// Package prefetch reads lines of a history, or pages, a little ahead of their consumer.
 //
 //	for line, err := range prefetch.Lines(store.Lines(ctx, ledger.Filter{}, true)) {
 //		…

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"jobledger/ledger/event"
 )
 
 // EnumTable is a table that names the numbers in other tables, for the views. The program itself does not
@@ -12,6 +14,19 @@ import (
 type EnumTable struct {
 	Name, Column string
 	Words        map[int64]string
+}
+
+// EnumTables returns the tables of kinds and states as they should be.
+func EnumTables() []EnumTable {
+	kinds := EnumTable{Name: "kinds", Column: "kind", Words: make(map[int64]string)}
+	for _, k := range event.Kinds() {
+		kinds.Words[int64(k)] = k.String()
+	}
+	states := EnumTable{Name: "states", Column: "state", Words: make(map[int64]string)}
+	for _, s := range event.States() {
+		states.Words[int64(s)] = s.String()
+	}
+	return []EnumTable{kinds, states}
 }
 
 // Differing returns the differences of the stored table, in sentences; none if there is no such table.

@@ -6,7 +6,7 @@
 //	r := row.Read(values)
 //	err := r.Decode(ctx, tx, &e)
 //
-// Files in reading order: row.go (the columns, and reading them), write.go.
+// Files in reading order: row.go (the columns, and reading them), claims.go (what rows leave out), write.go.
 //
 // Held by TestStoredEventsRoundTrip, TestStoredEventsOmitDefaults and TestEventsDamageIsNamed of package
 // ledger.
