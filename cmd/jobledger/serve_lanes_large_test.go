@@ -83,18 +83,20 @@ func makeDay(t *testing.T, store *ledger.Store, long time.Duration) (claims int,
 	return claims, now
 }
 
-// TestLanesOfALargeDayAreSmall measures the answer that a browser gets for a day of 48 busy workers, some
-// 260,000 claims: at most 2 MB before compression, and every claim in one of the bars.
+// TestLanesOfALargeDayAreSmall measures the answer that a browser gets for six hours of 48 busy workers, some
+// 65,000 claims, and with -answers for a day: at most 2 MB before compression, and every claim in one of the
+// bars.
 func TestLanesOfALargeDayAreSmall(t *testing.T) {
 	ledgertest.OfSQLite(t) // the other engine gives the same claims
 	if !ledgertest.Long() {
-		t.Skip("it makes 260,000 claims: it runs with -long")
+		t.Skip("it makes 65,000 claims: it runs with -long")
 	}
 	t.Parallel()
 	store := ledgertest.OpenAt(t, filepath.Join(t.TempDir(), "day.db"))
-	claims, end := makeDay(t, store, 24*time.Hour)
-	if claims < 250_000 {
-		t.Fatalf("there are %d claims, want some 260,000", claims)
+	hours := answersSize(6, 24)
+	claims, end := makeDay(t, store, time.Duration(hours)*time.Hour)
+	if claims < 10_400*hours {
+		t.Fatalf("there are %d claims, want some %d", claims, 10_900*hours)
 	}
 	_, get := serveOn(t, store, func() time.Time { return end.Add(time.Second) })
 	for _, px := range []int{1200, 3840} {
