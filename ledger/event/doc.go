@@ -18,7 +18,7 @@
 //
 //	event.go        Event, JobID, Worker
 //	kinds.go        the registry of kinds and states
-//	body.go         one type per kind
+//	body.go         one type per kind of events of jobs; body_ledger.go those of no job
 //	fields.go       the JSON fields of each
 //	codec.go        writing and reading the fields of a body
 //	defaults.go     implicit defaults, which are not stored

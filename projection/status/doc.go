@@ -6,6 +6,7 @@
 //
 //	queues.go                  the jobs of each queue: [Queues], now or at a moment
 //	workers.go, signs.go       worker processes, signs of their life: [Workers], and [Both] with the queues
+//	lives.go                   from when to when each lived: [Lives]
 //	silent.go                  which of them fell silent: [LostWorkers]
 //	service.go                 which workers may take which jobs: [Service]
 //	stranded.go                ready jobs that no worker may take: [Stranded]

@@ -3,8 +3,6 @@ package status
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -309,63 +307,6 @@ func workerIn(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, n int
 	}
 	found[n] = &Worker{Worker: who}
 	return found[n], nil
-}
-
-// lives are few. The index on (job, seq) finds them.
-var lives = event.SQL(`SELECT e.pos, e.worker, e.kind, e.at, e.data FROM events e
-WHERE e.job IS NULL AND e.seq IS NULL AND e.kind IN ({worker_started}, {worker_stopped}) ORDER BY e.pos`)
-
-// addLives adds what is known of starts and stops at m; with all, also of those that have not been found.
-func addLives(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, m projection.Moment,
-	all bool) error {
-	rows, err := tx.Query(ctx, lives)
-	var pos, n, kind, at int64
-	var data *string
-	return table.Each(rows, err, []any{&pos, &n, &kind, &at, &data}, func() error {
-		if found[n] == nil && (!all || pos > m.Pos) {
-			return nil
-		}
-		w, err := workerIn(ctx, tx, found, n)
-		if err != nil {
-			return err
-		}
-		if pos > m.Pos {
-			w.later = event.FromMicros(at)
-			return nil
-		}
-		if event.Kind(kind) == event.KindWorkerStopped {
-			w.lives--
-			w.StoppedAt = event.FromMicros(at)
-			return nil
-		}
-		if w.lives++; w.StartedAt.IsZero() {
-			w.StartedAt = event.FromMicros(at)
-		}
-		w.announced = true
-		if err := w.serves(data); err != nil {
-			return fmt.Errorf("%w: worker %s: %w", ledger.ErrDamaged, w.Name, err)
-		}
-		return nil
-	})
-}
-
-// serves adds the queues and labels of one start: a process may have several workers.
-func (w *Worker) serves(data *string) error {
-	if data == nil {
-		return nil
-	}
-	var started struct{ Queues, Capabilities []string }
-	if err := json.Unmarshal([]byte(*data), &started); err != nil {
-		return err
-	}
-	add := func(list *[]string, more []string) {
-		*list = append(*list, more...)
-		slices.Sort(*list)
-		*list = slices.Compact(*list)
-	}
-	add(&w.Queues, started.Queues)
-	add(&w.Capabilities, started.Capabilities)
-	return nil
 }
 
 // judge says what to make of the worker at now, as far as it is known until then or later. Where starts says

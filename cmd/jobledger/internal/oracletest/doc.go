@@ -17,7 +17,7 @@
 //   - job.go: what the events of a job add up to
 //   - jobs.go: questions about jobs at a moment
 //   - claims.go: questions about claims
-//   - queues.go: questions about queues
+//   - queues.go, depth.go, causes.go: questions about queues
 //   - workers.go: questions about worker processes
 //   - night.go: questions about what happened within a window
 //

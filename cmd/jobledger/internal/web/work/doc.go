@@ -8,8 +8,9 @@
 // that is asked for, when the ledger changes or a job becomes due.
 //
 // Files in reading order: room.go (routes and limits), body.go (reading requests), enqueue.go, claims.go (a
-// turn of a worker), turn.go (requests that are sent again), hub.go (waiting), owner.go (outcomes,
-// heartbeats, what a process holds), process.go (workers that come and go), answer.go (JSON).
+// turn of a worker), wait.go (until a job is ready), hub.go (for all that wait), turn.go (requests that are
+// sent again), owner.go (outcomes, heartbeats, what a process holds), process.go (workers
+// that come and go), answer.go (JSON).
 //
 // Held by TestRequestsOfProducersAndWorkersAreChecked, TestClaimWaitsUntilAJobIsReady,
 // TestTokenSeesNothingOfOtherQueues and TestWorkersOverHTTPDoAllJobs of the server.
