@@ -67,6 +67,18 @@ var shownTexts = []shownText{
 		WHERE kind = 'worker_started') WHERE v <> was), 'new version', 'new versions') SELECT
 		'What went wrong, from the first event to the last: ' || coalesce(group_concat(n || ' ' || CASE n WHEN 1
 		THEN one ELSE many END, ', '), 'nothing') AS text FROM kinds WHERE n > 0`, false},
+	{"", "li", `Jobs (?P<n>\d+)`, `SELECT count(*) AS n FROM current`, false},
+	{"", "li", `Failures (?P<n>\d+)`, `SELECT count(*) AS n FROM past WHERE kind IN ('failed', 'reclaimed') AND
+		at > $hour`, false},
+	{"", "li", `Workers (?P<n>\d+)`, `SELECT count(*) AS n FROM processes p WHERE stopped IS NULL AND ` +
+		presentNow, false},
+	{"", "svg label", `The last 24 h: above .*`, "", false}, // what is chosen at first
+	{"", "button", `24 h|6 h|7 d`, "", false},               // what can be chosen
+	{"", "a trouble", `◂ (?P<at>\S+)`, `SELECT substr(max(at), 12, 5) AS at FROM history WHERE kind IN
+		('refused', 'reclaimed', 'restored', 'rebuilt', 'queue_paused', 'queue_resumed') OR
+		kind = 'failed' AND to_state = 'failed'`, false},
+	{"", "p paper", `All times are in the zone UTC, and the page is about (?P<at>\S+ \S+)\.`,
+		`SELECT '‹time ' || $now || '›' AS at`, false},
 	{"", "dd", `.*`, "", false},                                 // a command; TestPagesCopy… has them
 	{"", "a", `Last 6 hours`, "", false},                        // the window that is the default
 	{"", "canvas label", `.* 0 shows everything,.*`, "", false}, // the name of a key

@@ -167,7 +167,7 @@ func TestPagesOfMoments(t *testing.T) {
 		"/jobs/01KKQGAZ43CWGCX9CD0BRFPDB6?"} {
 		page := get(path + "at=" + url.QueryEscape(at))
 		for _, part := range []string{"pos " + pos + " of", fmt.Sprintf("at=pos%%3A%d", n-1),
-			fmt.Sprintf("at=pos%%3A%d", n+1), ">Now</a>", html.EscapeString(at), "The ledger as it was"} {
+			fmt.Sprintf("at=pos%%3A%d", n+1), ">Back to now</a>", html.EscapeString(at), "The ledger as it was"} {
 			if !strings.Contains(page, part) {
 				t.Errorf("%s at %s: no %q in\n%s", path, at, part, page)
 			}

@@ -193,3 +193,47 @@ func TestLanesMapLeavesOutImport(t *testing.T) {
 		t.Errorf("the map ends at %s, want %s", got, last)
 	}
 }
+
+// Of two rows each has at most one mark for a column of time, which counts what it stands for, and a pause
+// has its end.
+func TestMomentsInTwoRows(t *testing.T) {
+	t.Parallel()
+	s, get := serveNight(t)
+	sql := func(statement string) string { return strings.TrimSpace(queried(t, s.Store.DSN(), statement)) }
+	var answer struct {
+		Items []struct {
+			Pos, Count int
+			At, Until  time.Time
+			Kind       string
+			Row        int
+		}
+	}
+	const from, to, px = "2026-03-15T00:00:00Z", "2026-03-15T04:00:00Z", 120
+	check(t, json.Unmarshal([]byte(get(fmt.Sprintf("/api/v1/moments?rows=2&px=%d&from=%s&to=%s", px, from, to))),
+		&answer))
+	begin, err := time.Parse(time.RFC3339, from)
+	check(t, err)
+	failed, pauses := 0, 0
+	taken := make(map[[2]int]bool)
+	for _, m := range answer.Items {
+		if m.Kind == "queue_paused" {
+			pauses++
+			if m.Until.Sub(m.At) != 20*time.Minute || m.Row != 1 {
+				t.Errorf("a pause from %v to %v in row %d, want 20 minutes in row 1", m.At, m.Until, m.Row)
+			}
+			continue
+		}
+		column := [2]int{m.Row, int(m.At.Sub(begin) / (4 * time.Hour / px))}
+		if taken[column] {
+			t.Errorf("row %d has two marks in column %d", column[0], column[1])
+		}
+		if taken[column] = true; m.Row == 2 {
+			failed += m.Count
+		}
+	}
+	want := sql("SELECT count(*) FROM history WHERE (kind = 'refused' OR kind = 'failed' AND " +
+		"to_state = 'failed') AND at >= '" + from + "' AND at <= '" + to + "'")
+	if fmt.Sprint(failed) != want || pauses != 1 {
+		t.Errorf("%d failed or came too late, and %d pauses; want %s and 1", failed, pauses, want)
+	}
+}

@@ -37,7 +37,7 @@ async function ticks({page, open, context, findings}) {
     if (await verdict.innerText() !== '2') findings.push(`${path}, ${where}: ${await verdict.innerText()} can be changed, want 2`);
     await page.locator('input[name=reason]').fill('wrong');
     await page.keyboard.press('Enter');
-    await page.getByText('done', {exact: false}).first().waitFor();
+    await page.locator('main').getByText('done', {exact: false}).first().waitFor();
     if (await verdict.innerText() !== '2') findings.push(`${path}, ${where}: ${await verdict.innerText()} done, want 2`);
     const cancelled = page.locator('main a', {hasText: 'the jobs that were ticked'});
     await cancelled.click();

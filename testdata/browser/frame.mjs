@@ -10,7 +10,7 @@ export async function frame({page, open, context, findings}) {
     url.searchParams.get('at') === 'pos:3');
   const foot = await page.locator('footer p').first().locator('a').evaluateAll((all) => all.map((a) => a.getAttribute('href')));
   if (foot.join(' ') !== '/events/3 /integrity /api/v1/ledger /api') findings.push(`the foot leads to ${foot}`);
-  if (!(await page.locator('header').innerText()).includes('@')) findings.push('the head does not say who is logged in');
+  if (!(await page.locator('nav').innerText()).includes('@')) findings.push('the head does not say who is logged in');
   for (const path of ['/failures?queue=mail&from=pos:1&to=pos:6', '/lanes?worker=alpha&from=2026-01-02T03:00:00Z&to=2026-01-02T03:30:00Z',
     '/jobs?state=queued&find=queue:mail']) {
     const given = new URL(path, 'http://h').searchParams;
@@ -21,6 +21,7 @@ export async function frame({page, open, context, findings}) {
       }
     };
     await open(page, path);
+    await page.locator('#asof > summary').click();
     const slider = page.getByLabel('Position in the ledger');
     const tail = Number(await slider.getAttribute('max'));
     await slider.focus();
@@ -38,11 +39,61 @@ export async function frame({page, open, context, findings}) {
     await page.waitForURL((url) => !url.searchParams.has('at'));
     keeps('Now');
   }
+  await keys({page, open, context, findings});
   await pin({page, open, findings});
   await play({page, open, findings});
   const moving = await context({reducedMotion: 'no-preference'});
   await play({page: await moving.newPage(), open, findings, smooth: true});
   await moving.close();
+}
+
+// Keys go through rows and pages, and what is around a page can be folded, chosen and read.
+async function keys({page, open, context, findings}) {
+  const say = (text) => findings.push(`keys: ${text}`);
+  const focused = () => page.evaluate(() => document.activeElement.textContent.trim());
+  await open(page, '/jobs?state=queued');
+  const rows = await page.locator('tbody tr a').allInnerTexts();
+  await page.keyboard.press('j');
+  await page.keyboard.press('j');
+  if (await focused() !== rows[1]) say(`j j leads to ${await focused()}, want ${rows[1]}`);
+  await page.keyboard.press('k');
+  await page.keyboard.press('x');
+  if (await page.locator('tbody input:checked').count() !== 1) say('x does not tick the row');
+  await page.keyboard.press('a');
+  if (!await page.locator('#act').evaluate((e) => e.open && e.contains(document.activeElement))) say('a does not unfold the acts');
+  await page.keyboard.press('g');
+  await page.keyboard.press('o');
+  await page.waitForURL((url) => url.pathname === '/').catch(() => say('g o does not lead to the overview'));
+  await page.keyboard.press('?');
+  await page.getByRole('button', {name: 'Turn keys off'}).click();
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('?');
+  if (await page.locator('#help').evaluate((e) => e.open)) say('a key does something though keys are off');
+  await page.getByRole('button', {name: 'Keys', exact: true}).click();
+  await page.getByRole('button', {name: 'Turn keys on'}).click();
+  await page.keyboard.press('Escape');
+
+  await page.locator('#asof > summary').focus();
+  await page.keyboard.press('Enter');
+  if (!await page.getByLabel('As of', {exact: true}).isVisible()) say('Enter does not unfold As of…');
+  await page.getByLabel('As of', {exact: true}).focus();
+  await page.keyboard.press('Escape');
+  if (await page.getByLabel('As of', {exact: true}).isVisible()) say('Escape does not fold As of…');
+
+  // The theme is in the first byte, so it needs no script; so does the menu of a phone.
+  const phone = await context({javaScriptEnabled: false, viewport: {width: 390, height: 800}});
+  const small = await phone.newPage();
+  await open(small, '/workers', false);
+  const overview = small.locator('.side').getByRole('link', {name: 'Overview'});
+  if (await overview.isVisible()) say('the menu of a phone is not folded');
+  await small.getByRole('link', {name: 'Menu'}).click();
+  await overview.waitFor().catch(() => say('the menu of a phone does not unfold'));
+  await small.getByRole('button', {name: 'dark'}).click();
+  await small.waitForURL((url) => url.pathname === '/workers');
+  if (await small.locator('html').getAttribute('data-theme') !== 'dark') say('the theme is not kept');
+  const dark = await small.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  if (!/^rgb\((\d|[123]\d), /.test(dark)) say(`the dark theme is ${dark}`);
+  await phone.close();
 }
 
 // A pinned moment is compared with another one, on any page, until it is no longer pinned.
@@ -109,23 +160,24 @@ async function play({page, open, findings, smooth = false}) {
   if (there !== 'pos:' + await at() || await at() >= tail) say(`it stops at ${there}, the slider says ${await at()}`);
   if (await page.evaluate(() => document.activeElement?.ariaLabel) !== 'Play 10×') say('the focus is lost as it stops');
 
-  if (!await page.locator('footer kbd', {hasText: /^k$/}).count()) say('the list of keys is without k');
+  if (!await page.locator('dialog kbd', {hasText: /^\.$/}).count()) say('the list of keys is without .');
 
   // The key plays at the last speed, and another key stops it and does nothing else.
   await page.locator('h1').click();
-  await page.keyboard.press('k');
+  await page.keyboard.press('.');
   await page.waitForFunction(() => document.querySelector('.play [aria-pressed=true]')?.ariaLabel === 'Play 10×')
-    .catch(() => say('the key k does not play at the last speed'));
+    .catch(() => say('the key . does not play at the last speed'));
   await stopped('the key [', () => page.keyboard.press('['));
   // A step of the slider stops it, and leads to the event after the one that was played.
   await page.getByLabel('Position in the ledger').focus();
-  await page.keyboard.press('k');
+  await page.keyboard.press('.');
   await page.waitForFunction(() => document.getElementById('when').textContent.startsWith('Playing'))
-    .catch(() => say('the key k does not play from the slider'));
+    .catch(() => say('the key . does not play from the slider'));
   await stopped('the slider', () => page.keyboard.press('ArrowLeft'));
   // At the end it begins again; a quiet stretch is skipped and named; at the end it stops, at now. Each text
   // is kept, since a busy machine shows some for one frame only.
   await open(page, '/');
+  await page.locator('#asof > summary').click();
   await page.evaluate(() => {
     const label = document.getElementById('when'), texts = [];
     new MutationObserver(() => {

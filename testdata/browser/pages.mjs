@@ -88,8 +88,9 @@ for (const path of task.pages) {
     .catch(() => findings.push(`${path}: the way to the content does not lead there`));
   await page.keyboard.press('?');
   const help = await page.evaluate(() => {
-    const list = document.querySelector('footer details');
-    const shown = list.open && document.activeElement === list.querySelector('summary') && list.querySelector('kbd');
+    const list = document.getElementById('help');
+    const shown = list.open && list.contains(document.activeElement) && list.querySelector('kbd');
+    list.close();
     document.getElementById('main').focus();
     return Boolean(shown);
   });
@@ -178,7 +179,9 @@ await page.emulateMedia({media: 'screen'});
 
 // Pictures for people who change a page.
 if (task.pictures) {
-  for (const [name, options] of [['light', {}], ['dark', {colorScheme: 'dark'}],
+  const wide = {width: 1280, height: 800}, phone = {width: 390, height: 800};
+  for (const [name, options] of [['light', {viewport: wide}], ['dark', {viewport: wide, colorScheme: 'dark'}],
+    ['phone', {viewport: phone}], ['phone-dark', {viewport: phone, colorScheme: 'dark'}],
     ['narrow', {viewport: {width: 320, height: 800}}]]) {
     const c = await context(options);
     const p = await c.newPage();
@@ -186,7 +189,7 @@ if (task.pictures) {
       await open(p, path);
       if (await p.locator('canvas[data-lanes]').count()) await p.locator('canvas[data-drawn*=wait_p99]').waitFor();
       const file = (path.replaceAll(/[^a-z0-9]+/gi, '-').slice(0, 60) || '-') + '.' + name + '.png';
-      await p.screenshot({path: `${task.pictures}/${file}`});
+      await p.screenshot({path: `${task.pictures}/${file}`, fullPage: true});
     }
     await c.close();
   }

@@ -90,6 +90,7 @@ var rightsOf = map[string]struct{ scopes, queues string }{
 	"GET /api":                                                {anyScope, anyQueue},
 	"GET /zone":                                               {anyScope, anyQueue},
 	"POST /zone":                                              {anyScope, anyQueue},
+	"POST /look":                                              {anyScope, anyQueue},
 	"GET /ledgers":                                            {"read", allQueues},
 	"GET /workers":                                            {"read", allQueues},
 	"GET /workers/{worker}":                                   {"read", allQueues},

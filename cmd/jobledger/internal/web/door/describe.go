@@ -118,6 +118,9 @@ var Params = map[string]Param{
 		Schema: `{"type": "string", "enum": ["jsonl", "csv", "trace", "otlp"], "default": "jsonl"}`},
 	"getIncident.window_only": {About: "Only what happened within the window.", Schema: aBoolean},
 
+	"listMoments.rows": {About: "2 is two rows by time: what people and machines did, and what failed or came " +
+		"too late. Without it there is one row, by position.",
+		Schema: `{"type": "integer", "minimum": 1, "maximum": 2}`},
 	"getDepth.px": {About: "How many moments.", Schema: aPage},
 	"getDiff.limit": {About: "How many jobs of each cell are named.",
 		Schema: `{"type": "integer", "minimum": 0, "maximum": 1000, "default": 5}`},

@@ -144,6 +144,10 @@ func (d *Door) crossOrigin(r *http.Request) bool {
 // serveRoute checks the credential that rt needs, and answers.
 func (d *Door) serveRoute(rt Route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rt := rt
+		if rt.Pattern == "/" { // nothing is there: people get a page that says so
+			_, rt.Page = Likes(r, "text/html")
+		}
 		var caller Caller
 		var known bool
 		var err error

@@ -24,7 +24,8 @@ import (
 type Frame struct {
 	Title   string
 	Ledger  string
-	Nav     []navLink
+	Nav     []navGroup
+	Theme   string // that the reader chose: light, dark; "": that of the system
 	Path    string // of this page
 	Keep    []Param
 	Command string // the command line that prints the same; "": there is none
@@ -33,20 +34,24 @@ type Frame struct {
 	Link    string // this page at this moment, for ever
 	Direct  string // where API begins, without a proxy
 
-	At      string    // the parameter, as it was given; "": now
-	AsOf    string    // the moment, for people
-	Ago     string    // of a past moment, how long
-	Clock   time.Time // the moment, or now
-	Clocks  *clocksView
-	Pos     int64  // of the last event that had happened
-	Tail    int64  // of the last event now
-	First   string // addresses of this page at other moments; "": there is no such moment
-	Back    string
-	Forward string
-	Now     string
-	Compare string // the address of what has changed since a past moment; "": it is none
-	Before  string // addresses of this page at the moments before and after at which something went wrong
-	After   string
+	At       string    // the parameter, as it was given; "": now
+	AsOf     string    // the moment, for people
+	Ago      string    // of a past moment, how long
+	Clock    time.Time // the moment, or now
+	Clocks   *clocksView
+	Pos      int64  // of the last event that had happened
+	Tail     int64  // of the last event now
+	Timeless bool   // it has no other moments
+	First    string // addresses of this page at other moments; "": there is no such moment
+	Back     string
+	Forward  string
+	Now      string
+	Compare  string // the address of what has changed since a past moment; "": it is none
+	Quick    []Link // to this page at other moments
+	Before   string // addresses of this page at the moments before and after at which something went wrong
+	After    string
+	Trouble  string     // of the one before, the time of day
+	Strip    *stripView // of a page about now; nil
 
 	Marks     []markView
 	MarksText string
@@ -97,8 +102,16 @@ type footView struct {
 	Ledger  string // the beginning of the ledger's id; "": it has no event
 }
 
+// navGroup are pages that answer questions of one kind.
+type navGroup struct {
+	Name  string
+	Links []navLink
+}
+
 type navLink struct {
 	Name, Href string
+	Count      string // of a page about now: how many there are of what the page is about; ""
+	Bad        string // how many of these are not well; ""
 	Current    bool
 }
 
@@ -112,33 +125,41 @@ type Moment struct {
 }
 
 // navigation are the pages that each page leads to.
-var navigation = []navLink{{Name: "Overview", Href: "/"}, {Name: "Lanes", Href: "/lanes"},
-	{Name: "Jobs", Href: "/jobs"}, {Name: "Failures", Href: "/failures"}, {Name: "Workers", Href: "/workers"},
-	{Name: "Diff", Href: "/diff"}, {Name: "Events", Href: "/events"}, {Name: "Tail", Href: "/tail"},
-	{Name: "Incident", Href: "/incident"}, {Name: "Integrity", Href: "/integrity"}}
+var navigation = []navGroup{
+	{"Now", []navLink{{Name: "Overview", Href: "/"}, {Name: "Jobs", Href: "/jobs"},
+		{Name: "Failures", Href: "/failures"}, {Name: "Workers", Href: "/workers"}}},
+	{"Then", []navLink{{Name: "Lanes", Href: "/lanes"}, {Name: "Events", Href: "/events"},
+		{Name: "Tail", Href: "/tail"}, {Name: "Diff", Href: "/diff"}, {Name: "Incident", Href: "/incident"}}},
+	{"Trust", []navLink{{Name: "Integrity", Href: "/integrity"}}},
+}
 
 // EmptyFrame is the frame of a page about no moment.
 func (p *Site) EmptyFrame(r *http.Request, title string) Frame {
-	f := Frame{Title: title, Ledger: path.Base(p.Name), Path: r.URL.Path, Nav: slices.Clone(navigation)}
-	if len(p.Ledgers) > 1 {
-		f.Nav = append([]navLink{{Name: "Ledgers", Href: "/ledgers"}}, f.Nav...)
+	f := Frame{Title: title, Ledger: path.Base(p.Name), Path: r.URL.Path, Timeless: true, Theme: themeOf(r)}
+	at := r.URL.Query().Get("at")
+	for _, g := range navigation {
+		g.Links = slices.Clone(g.Links)
+		if g.Name == "Now" && len(p.Ledgers) > 1 {
+			g.Links = append([]navLink{{Name: "Ledgers", Href: "/ledgers"}}, g.Links...)
+		}
+		for i := range g.Links {
+			n := &g.Links[i]
+			n.Current = n.Href == f.Path || n.Href != "/" && strings.HasPrefix(f.Path, n.Href+"/") ||
+				n.Href == "/" && strings.HasPrefix(f.Path, "/queues/")
+			if at != "" && n.Href != "/tail" && n.Href != "/ledgers" {
+				n.Href += "?" + url.Values{"at": {at}}.Encode()
+			}
+		}
+		f.Nav = append(f.Nav, g)
 	}
 	f.Zone = p.zoneOf(r, p.Now())
 	f.MadeAt = Stamp(p.Now())
-	at := r.URL.Query().Get("at")
 	f.Foot.Version = buildinfo.Read().Version
 	actor := door.CallerOf(r.Context()).Actor
 	if _, f.Who, _ = strings.Cut(actor, ":"); f.Who == "" {
 		f.Who = actor
 	}
 	f.Verified = verifiedText(p.Verifier.Last(), p)
-	for i := range f.Nav {
-		n := &f.Nav[i]
-		n.Current = n.Href == f.Path || n.Href != "/" && strings.HasPrefix(f.Path, n.Href+"/")
-		if at != "" && n.Href != "/tail" && n.Href != "/ledgers" {
-			n.Href += "?" + url.Values{"at": {at}}.Encode()
-		}
-	}
 	return f
 }
 
@@ -167,7 +188,7 @@ func (p *Site) FrameAt(r *http.Request, query url.Values, tx *ledger.Tx, m Momen
 	if err != nil {
 		return f, err
 	}
-	f.At, f.Pos, f.Tail, f.Clock = m.at, tail, tail, p.Clock(m).At
+	f.At, f.Pos, f.Tail, f.Clock, f.Timeless = m.at, tail, tail, p.Clock(m).At, false
 	now := p.Now()
 	f.AsOf, f.Made = words.Time(now), now.Format("15:04:05")
 	if m.Given {
@@ -206,6 +227,7 @@ func (p *Site) FrameAt(r *http.Request, query url.Values, tx *ledger.Tx, m Momen
 	if f.Pos < tail {
 		f.Forward = atPos(f.Pos + 1)
 	}
+	f.Quick = []Link{{"One hour ago", address("-1h")}, {"One day ago", address("-24h")}}
 	if m.Given && f.Pos < tail {
 		f.Compare = "/diff?" + url.Values{"from": {fmt.Sprintf("pos:%d", f.Pos)}}.Encode()
 	}
@@ -220,6 +242,9 @@ func (p *Site) FrameAt(r *http.Request, query url.Values, tx *ledger.Tx, m Momen
 		return f, err
 	}
 	f.addMarks(p, query, atPos)
+	if !m.Given {
+		f.Strip = newStrip(p, r, tail)
+	}
 	f.copies(p, r, query)
 	return f, nil
 }

@@ -12,10 +12,11 @@ import (
 type loginView struct {
 	Title string
 	Wrong bool // the code was
+	Theme string
 }
 
-func (p *Site) loginPage(w http.ResponseWriter, _ *http.Request) error {
-	return p.Render(w, "login", loginView{Title: "Log in"})
+func (p *Site) loginPage(w http.ResponseWriter, r *http.Request) error {
+	return p.Render(w, "login", loginView{Title: "Log in", Theme: themeOf(r)})
 }
 
 // login begins a session for one who has the code of a login link.
@@ -30,7 +31,7 @@ func (p *Site) login(w http.ResponseWriter, r *http.Request) error {
 		return err
 	case !ok:
 		w.WriteHeader(http.StatusForbidden)
-		return p.Render(w, "login", loginView{Title: "Log in", Wrong: true})
+		return p.Render(w, "login", loginView{Title: "Log in", Wrong: true, Theme: themeOf(r)})
 	}
 	p.Door.SeeOther(w, r, "/")
 	return nil

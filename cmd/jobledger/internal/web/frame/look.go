@@ -58,11 +58,21 @@ func readAsset(name string, imported *regexp.Regexp, content map[string][]byte,
 		part := imported.FindSubmatch(found)
 		return []byte(string(part[1]) + readAsset(string(part[2]), imported, content, names) + string(part[3]))
 	})
+	if path.Ext(name) == ".css" {
+		text = compact(text)
+	}
 	sum := sha256.Sum256(text)
 	ext := path.Ext(name)
 	digested := strings.TrimSuffix(name, ext) + "." + hex.EncodeToString(sum[:6]) + ext
 	content[digested], names[name] = text, "/assets/"+digested
 	return digested
+}
+
+// compact is a stylesheet without comments, and without space where it means nothing.
+func compact(text []byte) []byte {
+	text = regexp.MustCompile(`(?s)/\*.*?\*/`).ReplaceAll(text, nil)
+	text = regexp.MustCompile(`\s+`).ReplaceAll(text, []byte(" "))
+	return regexp.MustCompile(`;? ?([{};]) ?|([,:]) `).ReplaceAll(text, []byte("$1$2"))
 }
 
 // assetTypes are the media types of assets.
@@ -161,7 +171,7 @@ func (p *Site) prefixed(page []byte) []byte {
 	if prefix == "" {
 		return page
 	}
-	pairs := []string{`<html lang="en">`, `<html lang="en" data-prefix="` + prefix + `">`}
+	pairs := []string{`<html lang="en"`, `<html lang="en" data-prefix="` + prefix + `"`}
 	for _, name := range []string{"href", "action", "src", "data-stream", "data-lanes", "data-map"} {
 		pairs = append(pairs, " "+name+`="/`, " "+name+`="`+prefix+"/")
 	}

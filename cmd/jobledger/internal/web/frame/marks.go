@@ -64,11 +64,11 @@ func (f *Frame) addMarks(p *Site, query url.Values, at func(pos int64) string) {
 	}
 	f.Here = int(1000 * f.Pos / max(f.Tail, 1))
 	before, after := p.Moments.Around(f.Pos)
-	if before > 0 {
-		f.Before = at(before)
+	if before.Pos > 0 {
+		f.Before, f.Trouble = at(before.Pos), before.At.In(p.Now().Location()).Format("15:04")
 	}
-	if after > 0 {
-		f.After = at(after)
+	if after.Pos > 0 {
+		f.After = at(after.Pos)
 	}
 }
 
@@ -150,5 +150,6 @@ func (f *Frame) addLedger(ctx context.Context, p *Site, tx *ledger.Tx, m Moment)
 	if silent > 0 {
 		f.Foot.Silent = words.Count(silent, "worker") + " silent"
 	}
+	f.addCounts(figures, p.Verifier.Last())
 	return err
 }

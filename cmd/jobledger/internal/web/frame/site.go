@@ -60,6 +60,7 @@ func (p *Site) frameRoutes() []door.Route {
 		{Pattern: "POST /logout", Needs: door.Read, Handle: p.logout},
 		{Pattern: "GET /zone", Needs: door.Any, Queues: true, Handle: p.zonePage},
 		{Pattern: "POST /zone", Needs: door.Any, Queues: true, Handle: p.setZone},
+		{Pattern: "POST /look", Needs: door.Any, Queues: true, Handle: p.setLook},
 	}),
 		door.Route{Pattern: "GET /assets/{name}", Handle: p.asset},
 		door.Route{Pattern: "/", Needs: door.Read, Handle: func(http.ResponseWriter, *http.Request) error {

@@ -70,6 +70,7 @@ type zoneView struct {
 	Name   string // as a browser knows it: Europe/Berlin, or an offset
 	Label  string // for people: Europe/Berlin, UTC+01:00
 	Short  string // the same in few letters: Berlin +01:00
+	Back   string // the address of the page
 	Change string // the address at which another one is chosen
 	Given  string // by the address of the page; "": it does not say
 }
@@ -128,7 +129,7 @@ func (p *Site) zoneOf(r *http.Request, at time.Time) zoneView {
 	} else if r.URL.RawQuery != "" {
 		back += "?" + r.URL.RawQuery
 	}
-	v.Change = "/zone?" + url.Values{"back": {back}}.Encode()
+	v.Back, v.Change = back, "/zone?"+url.Values{"back": {back}}.Encode()
 	return v
 }
 

@@ -208,6 +208,6 @@ func (p *Pages) actsPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	shown.Link = ""
+	shown.Link, shown.Timeless = "", true
 	return p.Render(w, "acts", shown)
 }

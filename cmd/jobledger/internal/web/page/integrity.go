@@ -80,6 +80,7 @@ func (p *Pages) integrityPage(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		shown.Frame, err = p.FrameAt(r, url.Values{}, tx, frame.Moment{}, "Integrity")
+		shown.Timeless = true
 		if err != nil || shown.Pos == 0 {
 			return err
 		}

@@ -65,9 +65,6 @@ func (p *Pages) queuePage(w http.ResponseWriter, r *http.Request) error {
 	}
 	shown.SetWindow(p.Site, query, span)
 	shown.Live = shown.Ago == "" && !query.Has("to")
-	for i := range shown.Nav {
-		shown.Nav[i].Current = shown.Nav[i].Name == "Overview"
-	}
 	between := url.Values{"from": {shown.From}, "to": {shown.To}, "queue": {name}}
 	shown.Lanes = "/lanes?" + between.Encode()
 	shown.API = "/api/v1/series?" + between.Encode()

@@ -252,9 +252,6 @@ func (p *Pages) workerPage(w http.ResponseWriter, r *http.Request) error {
 	for _, a := range slices.Backward(all[max(0, len(all)-frame.MaxTable):]) {
 		print.AddAttempt(shown.Attempts, a, span.To.At.In(p.Now().Location()))
 	}
-	for i := range shown.Nav {
-		shown.Nav[i].Current = shown.Nav[i].Name == "Workers"
-	}
 	shown.Command = frame.CommandOf([]string{"attempts", "--worker=" + name, "--from=" + shown.From,
 		"--to=" + shown.To})
 	shown.API = shown.Source

@@ -97,7 +97,7 @@ func (p *Pages) showEvents(w http.ResponseWriter, r *http.Request, shown eventsV
 	if shown.Stream == "" {
 		shown.addPages(query, asked)
 	} else {
-		shown.Title = "Tail"
+		shown.Title, shown.Timeless = "Tail", true
 	}
 	if shown.KindChoice, err = frame.KindsOf(query["kind"]); err != nil {
 		return err

@@ -23,6 +23,9 @@ type Moment struct {
 	At    time.Time `json:"at"`
 	Kind  string    `json:"kind"`  // of the event, or version for a new version of a worker
 	Count int       `json:"count"` // moments that this one stands for
+	// Row is, of two rows, 1 for what people and machines did, 2 for what failed or came too late.
+	Row   int       `json:"row,omitempty"`
+	Until time.Time `json:"until,omitzero"` // of two rows: the end of a pause; absent while it lasts
 }
 
 // ranks are the kinds of moments, the worst first; failed means for good.
@@ -40,6 +43,8 @@ type mark struct {
 	pos  int64
 	at   uint32 // seconds since 1970
 	rank uint8
+	// queue is the place of the queue in those of the moments, where it was paused or resumed.
+	queue uint16
 }
 
 // Moments knows where in the ledger something went wrong. It reads each event once for all who ask. It is
@@ -51,6 +56,8 @@ type Moments struct {
 	marks    []mark
 	dropped  [len(ranks)]int   // marks that are no longer kept, by rank
 	versions map[string]string // of the last process, by worker
+	queues   map[string]uint16 // that were paused
+	first    time.Time         // of the first event
 }
 
 // Pos is the position up to which everything was read.
@@ -79,9 +86,18 @@ func (m *Moments) refresh(ctx context.Context, tx *ledger.Tx, tail int64) error 
 	}
 	if tail < m.pos || !holds { // another ledger took its place
 		m.pos, m.marks, m.versions, m.dropped, m.end = 0, nil, nil, [len(ranks)]int{}, await.SeenEnd{}
+		m.queues, m.first = nil, time.Time{}
 	}
 	if tail == m.pos {
 		return nil
+	}
+	if m.first.IsZero() {
+		for e, err := range tx.Events(ctx, ledger.Filter{Limit: 1}) {
+			if err != nil {
+				return err
+			}
+			m.first = e.At
+		}
 	}
 	read := 0
 	f := ledger.Filter{Kinds: momentKinds, After: m.pos, Until: tail, Limit: momentsPage}
@@ -127,8 +143,25 @@ func (m *Moments) add(e event.Event) {
 		}
 		kind = "version"
 	}
-	rank := slices.Index(ranks[:], kind)
-	m.marks = append(m.marks, mark{e.Pos, uint32(e.At.Unix()), uint8(rank)})
+	k := mark{pos: e.Pos, at: uint32(e.At.Unix()), rank: uint8(slices.Index(ranks[:], kind))}
+	switch b := e.Body.(type) {
+	case *event.QueuePaused:
+		k.queue = m.placeOf(b.Queue)
+	case *event.QueueResumed:
+		k.queue = m.placeOf(b.Queue)
+	}
+	m.marks = append(m.marks, k)
+}
+
+// placeOf is the place of a queue among those that were paused.
+func (m *Moments) placeOf(queue string) uint16 {
+	if m.queues == nil {
+		m.queues = make(map[string]uint16)
+	}
+	if _, known := m.queues[queue]; !known {
+		m.queues[queue] = uint16(len(m.queues))
+	}
+	return m.queues[queue]
 }
 
 // Columns returns at most one moment for each of px columns from the first event to tail, the worst one, and
@@ -163,22 +196,22 @@ func (m *Moments) Columns(px int, tail int64) (found []Moment, counts map[string
 }
 
 func (k mark) moment(count int) Moment {
-	return Moment{k.pos, time.Unix(int64(k.at), 0).UTC(), ranks[k.rank], count}
+	return Moment{Pos: k.pos, At: time.Unix(int64(k.at), 0).UTC(), Kind: ranks[k.rank], Count: count}
 }
 
-// Around returns the positions of the moments before and after pos; 0: there is none.
-func (m *Moments) Around(pos int64) (before, after int64) {
+// Around returns the moments before and after pos; position 0: there is none.
+func (m *Moments) Around(pos int64) (before, after Moment) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	i, found := slices.BinarySearchFunc(m.marks, pos, func(k mark, pos int64) int { return int(k.pos - pos) })
 	if i > 0 {
-		before = m.marks[i-1].pos
+		before = m.marks[i-1].moment(1)
 	}
 	if found {
 		i++
 	}
 	if i < len(m.marks) {
-		after = m.marks[i].pos
+		after = m.marks[i].moment(1)
 	}
 	return before, after
 }

@@ -21,6 +21,19 @@ function touched(form) {
 // playing reports whether the moment is played: what shows it belongs to the player until it stops.
 const playing = () => document.documentElement.dataset.playing !== undefined;
 
+// renew makes the page what fresh, another copy of it, says.
+export function renew(fresh) {
+  for (const id of ["pages", "strip", "moment", "main"]) {
+    const old = document.getElementById(id), now = fresh.getElementById(id);
+    if (old && now) change(old, now);
+  }
+  for (const name of ["class", "open"]) {
+    const old = document.getElementById("asof"), now = fresh.getElementById("asof");
+    if (old && now?.classList.contains("past")) old.setAttribute(name, now.getAttribute(name));
+  }
+  document.dispatchEvent(new Event("changed"));
+}
+
 // change makes old what fresh is.
 export function change(old, fresh) {
   if (old.nodeType !== Node.ELEMENT_NODE) {

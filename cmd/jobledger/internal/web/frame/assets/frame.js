@@ -7,7 +7,7 @@ import "./sign.js";
 const prefix = document.documentElement.dataset.prefix ?? "";
 const moment = document.getElementById("moment");
 const off = "jobledger-keys-off";
-const button = document.getElementById("keys");
+const button = document.getElementById("keys"), help = document.getElementById("help");
 let leader = 0;
 let play = null;
 
@@ -15,44 +15,80 @@ function keysOff() {
   try { return localStorage.getItem(off) === "1"; } catch { return false; }
 }
 
-const pages = {o: "/", l: "/lanes", j: "/jobs", f: "/failures", w: "/workers", d: "/diff", t: "/tail", i: "/incident"};
+const pages = {o: "", j: "jobs", f: "failures", w: "workers", l: "lanes", e: "events", t: "tail", d: "diff", i: "incident",
+  v: "integrity"};
+
+// step moves the focus to the first link of the next row of a table, or of the one before.
+function step(by) {
+  const rows = [...document.querySelectorAll("main tbody tr")].filter((row) => row.querySelector("a") && row.checkVisibility());
+  const here = rows.indexOf(document.activeElement.closest("tbody tr"));
+  rows[Math.min(Math.max(here + by, 0), rows.length - 1)]?.querySelector("a").focus();
+}
+
+// Each key is also there as a link, a field or a button.
+const keys = {
+  "j": () => step(1),
+  "k": () => step(-1),
+  "x": () => document.activeElement.closest("tr")?.querySelector("input[type=checkbox]")?.click(),
+  "a": () => {
+    const acts = document.querySelector("main details.acts, main .acts details");
+    if (!acts) return;
+    acts.open = true;
+    acts.querySelector("summary").focus();
+  },
+  ".": () => {
+    if (!play) return;
+    document.getElementById("asof").open = true;
+    play();
+  },
+  "?": () => help?.showModal(),
+  "/": () => {
+    const field = document.querySelector("main form.filter input[name=find]") ?? document.getElementById("search");
+    if (field) field.focus(); else location.href = prefix + "/jobs";
+  },
+};
+for (const key of ["n", "p", "[", "]"]) keys[key] = () => document.querySelector(`a[data-key="${key}"]`)?.click();
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || keysOff()) return;
-  if (event.target.closest("input:not(.slider), select, textarea, canvas")) return;
-  if (Date.now() - leader < 1500 && pages[event.key]) {
-    const link = document.querySelector(`nav a[href^="${prefix + pages[event.key]}"]`);
-    location.href = link ? link.href : prefix + pages[event.key];
+  if (event.ctrlKey || event.metaKey || event.altKey || keysOff() || help?.open) return;
+  if (event.target.closest("input:not(.slider, [type=checkbox]), select, textarea, canvas")) return;
+  if (Date.now() - leader < 1500 && event.key in pages) {
+    const path = `${prefix}/${pages[event.key]}`;
+    const link = document.querySelector(`.side li a:is([href="${path}"], [href^="${path}?"])`);
+    location.href = link ? link.href : path;
     return;
   }
   leader = event.key === "g" ? Date.now() : 0;
-  const link = ["n", "p", "[", "]"].includes(event.key) ? document.querySelector(`a[data-key="${event.key}"]`) : null;
-  if (link) {
-    event.preventDefault();
-    link.click();
-  } else if (event.key === "k" && play) {
-    event.preventDefault();
-    play();
-  } else if (event.key === "?" && button) {
-    event.preventDefault();
-    const keys = button.closest("details");
-    keys.open = true;
-    keys.querySelector("summary").focus();
-    button.scrollIntoView({block: "nearest"});
-  } else if (event.key === "/") {
-    event.preventDefault();
-    const field = document.querySelector("main form.filter input[name=find]") ?? document.getElementById("search");
-    if (field) field.focus(); else location.href = prefix + "/jobs";
-  }
+  if (!keys[event.key]) return;
+  event.preventDefault();
+  keys[event.key]();
 });
 
 if (button) {
   const say = () => { button.textContent = keysOff() ? "Turn keys on" : "Turn keys off"; };
-  button.hidden = false;
+  const opener = document.getElementById("help-open");
   say();
   button.addEventListener("click", () => {
     try { localStorage.setItem(off, keysOff() ? "0" : "1"); } catch { /* keys stay on */ }
     say();
+  });
+  if (opener) {
+    opener.hidden = false;
+    opener.dataset.own = "";
+    opener.addEventListener("click", () => help.showModal());
+  }
+}
+
+// A click beside what As of… unfolds, and Escape, fold it again.
+const asof = document.getElementById("asof");
+if (asof && !asof.classList.contains("past")) {
+  document.addEventListener("click", (event) => {
+    if (asof.open && !asof.contains(event.target) && !asof.classList.contains("past")) asof.open = false;
+  });
+  asof.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || document.documentElement.dataset.playing !== undefined) return;
+    asof.open = false;
+    asof.querySelector("summary").focus();
   });
 }
 

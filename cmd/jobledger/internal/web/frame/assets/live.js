@@ -1,6 +1,6 @@
 // Keeps a page about now up to date: once something was recorded, and every few seconds for its ages, it loads the page
 // again and changes what differs. There is a stream only while the page is visible.
-import {change} from "./change.js";
+import {renew} from "./change.js";
 import {alive, ended, isStale, lost, rest, wake} from "./sign.js";
 
 const main = document.getElementById("main");
@@ -29,11 +29,10 @@ function load() {
       later(share * least);
       return;
     }
-    change(main, fresh);
+    renew(request.response);
     alive();
     loaded = performance.now();
     gap = Math.max(least, share * (loaded - began));
-    document.dispatchEvent(new Event("changed"));
     listen();
   };
   request.onerror = request.ontimeout = () => {

@@ -1,7 +1,7 @@
 // Plays what was recorded: the moment of the page moves on at 1, 10 or 100 times the speed of the recording. Time in
 // which nothing was recorded for more than 2 s of playing is skipped, and the label says how long it was. The content
 // of the page follows once a second where it is cheap, and is loaded when playing stops.
-import {change} from "./change.js";
+import {renew} from "./change.js";
 import {stamp} from "./clock.js";
 import {lasts} from "./lanes-axis.js";
 
@@ -31,15 +31,12 @@ export function player({moment, slider, label, tail, at, events}) {
     button.textContent = `▶ ${speed}×`;
     button.setAttribute("aria-label", `Play ${speed}×`);
     button.setAttribute("aria-pressed", "false");
-    button.title = `${speed} s recorded in 1 s; quiet time is skipped (key k: the last speed)`;
+    button.title = `${speed} s recorded in 1 s; quiet time is skipped (key .: the last speed)`;
     button.addEventListener("click", () => now?.speed === speed ? stop() : play(speed));
     return button;
   });
   group.append(...buttons);
   label.before(group);
-  const key = document.createElement("kbd");
-  key.textContent = "k";
-  document.getElementById("keys")?.before(key, " plays what was recorded; then a key stops it. ");
 
   function press() {
     buttons.forEach((button, i) => {
@@ -70,15 +67,14 @@ export function player({moment, slider, label, tail, at, events}) {
     load.open("GET", address);
     load.responseType = "document";
     load.onload = () => {
-      const fresh = load.response?.getElementById("main");
+      const fresh = load.response;
       load = null;
       due = began + Math.max(least, share * (performance.now() - began));
       if (now !== me) return;
-      me.missing = !fresh?.querySelector("#moment"); // such as of a job that was not there yet
+      me.missing = !fresh?.getElementById("moment"); // such as of a job that was not there yet
       if (me.missing) return;
       history.replaceState(null, "", address);
-      change(document.getElementById("main"), fresh);
-      document.dispatchEvent(new Event("changed"));
+      renew(fresh);
     };
     load.onerror = () => { load = null; };
     load.send();
@@ -176,7 +172,7 @@ export function player({moment, slider, label, tail, at, events}) {
   document.addEventListener("keydown", (event) => {
     if (!now || event.ctrlKey || event.metaKey || event.altKey || harmless.includes(event.key)) return;
     const field = event.target.closest("input, select, textarea"), slides = event.target === slider;
-    if (field && !(event.key === "Escape" || slides && event.key === "k")) return;
+    if (field && !(event.key === "Escape" || slides && event.key === ".")) return;
     event.preventDefault();
     event.stopImmediatePropagation();
     stop();

@@ -2,7 +2,7 @@
 // ages on it, each second.
 import {clock} from "./clock.js";
 
-const sign = document.getElementById("sign"), main = document.getElementById("main");
+const sign = document.getElementById("sign"), watch = document.getElementById("watch"), main = document.getElementById("main");
 const made = Date.parse(document.querySelector("header")?.dataset.made ?? "") || Date.now();
 const ahead = made - Date.now(); // how far the clock of the server is ahead of this one
 const silent = 4000; // milliseconds without a sign of life, after which the server is taken for away
@@ -32,6 +32,7 @@ function show(text, button) {
   }
   stale.replaceChildren(text, " ", button);
   document.documentElement.dataset.stale = "";
+  sign?.classList.remove("live");
   for (const form of main.querySelectorAll("form[method=post]")) form.inert = true;
 }
 
@@ -64,6 +65,7 @@ export function alive() {
   if (over) return;
   heard = Date.now();
   if (sign && sign.textContent !== "● live") sign.textContent = "● live";
+  sign?.classList.add("live");
   document.getElementById("refresh")?.setAttribute("hidden", "");
   if (!stale) return;
   stale.remove();
@@ -94,6 +96,7 @@ function renew() {
 document.addEventListener("changed", renew);
 setInterval(() => {
   renew();
+  if (watch) watch.textContent = sign?.textContent === "● live" ? clock(now(), true) : "";
   if (heard && !document.hidden && Date.now() - heard > silent) lost();
   if (sign && !heard && !stale && !over && now() - made > 60000) sign.textContent = `${shown}, ${age(made)}`;
 }, 250);
