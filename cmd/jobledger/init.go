@@ -10,7 +10,7 @@ import (
 
 func initVerb(p *program) cli.Verb {
 	return cli.Verb{
-		Name: "init", Group: cli.GroupSetUp, Usage: "make an empty ledger",
+		Name: "init", Here: true, Group: cli.GroupSetUp, Usage: "make an empty ledger",
 		About: "A ledger is one SQLite file that only you can read; while it is in use, a -wal and a -shm file " +
 			"lie next to it and belong to it. Where there is a ledger already, nothing happens. enqueue and work " +
 			"make one too.\n" +

@@ -14,7 +14,7 @@ type program struct{ *cli.Program }
 
 // run runs the verb that typed names (the words after the program's name) and returns the exit code.
 func (p *program) run(ctx context.Context, typed []string) int {
-	p.Docs = docs
+	p.Docs, p.Names = docs, p.names
 	var once sync.Once
 	ctx = archive.WithNotice(ctx, func(f archive.File) { once.Do(func() { p.sayReading(f) }) })
 	return work.PrintShellExit(p.Program, typed, p.Run(ctx, typed, p.verbs()))

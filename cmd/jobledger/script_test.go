@@ -41,6 +41,7 @@ func TestMain(m *testing.M) {
 const hasteEnv = "JOBLEDGER_TEST_HASTE"
 
 func hastyMain() {
+	cli.NamesWithin = time.Minute
 	if events, err := strconv.ParseInt(os.Getenv(hasteEnv), 10, 64); err == nil {
 		archived.Every, archived.Events = 300*time.Millisecond, events
 	}

@@ -77,6 +77,18 @@ func TestTerminalNumbers(t *testing.T) {
 	if wide := onTerminal(t, dir, "list", "--wide"); !strings.HasPrefix(wide, "JOB") {
 		t.Errorf("--wide shows\n%s", wide)
 	}
+	own := filepath.Join(dir, "state", "jobledger", "jobs.db")
+	check(t, os.MkdirAll(filepath.Dir(own), 0o700))
+	checkRun(t, "init", "--db", own)
+	elsewhere := t.TempDir()
+	check(t, os.Symlink(filepath.Join(dir, "state"), filepath.Join(elsewhere, "state")))
+	queues := onTerminal(t, elsewhere, "queues")
+	if !strings.Contains(queues, "jobledger: the ledger is "+elsewhere) {
+		t.Errorf("a ledger elsewhere is not named:\n%s", queues)
+	}
+	if queues := onTerminal(t, dir, "queues"); strings.Contains(queues, "the ledger is") {
+		t.Errorf("that of the folder is named:\n%s", queues)
+	}
 	if shown := onTerminal(t, dir, "show", "3"); !regexp.MustCompile(`(?m)^number +3$`).MatchString(shown) {
 		t.Errorf("show 3 shows\n%s", shown)
 	}

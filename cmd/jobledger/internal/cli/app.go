@@ -31,7 +31,7 @@ import (
 const (
 	// ProgramName begins every message.
 	ProgramName = buildinfo.ProgramName
-	// DefaultDB is the ledger where --db is not given.
+	// DefaultDB is the ledger where --db is not given, and [findDB] finds no other.
 	DefaultDB    = "jobledger.db"
 	programUsage = "a job queue that keeps a ledger of everything that ever happened to a job"
 )
@@ -44,6 +44,10 @@ type Program struct {
 	Stderr    io.Writer
 	Now       func() time.Time // in the zone in which times are shown and read
 	ClockSkew time.Duration    // how far now is ahead of this machine's clock
+
+	// Names returns the names of [QueueNames] and the like in the ledger, with what they are, for TAB after
+	// begun; may be nil.
+	Names func(ctx context.Context, what, begun string) [][2]string
 
 	Docs fs.FS // the documentation, docs/NAME.md; nil: none
 
@@ -59,6 +63,7 @@ type Program struct {
 	Actor   string
 	Color   bool     // on stdout
 	dbGiven bool     // --db stood on the line
+	found   bool     // DB was found elsewhere than in this folder, which is not said yet
 	Rest    []string // what stood after "--", for verbs that want it
 
 	said map[string]string // by flag: how its time was understood, once that was shown
@@ -186,6 +191,7 @@ func (p *Program) Dispatch(ctx context.Context, typed []string, verbs []Verb) er
 
 // App returns the parser for verbs. It neither prints nor exits.
 func (p *Program) App(globals []Flag, verbs []Verb, given map[string]bool) *urfave.App {
+	here := len(verbs) == 1 && verbs[0].Here
 	app := &urfave.App{
 		Name:                      ProgramName,
 		Usage:                     programUsage,
@@ -198,7 +204,7 @@ func (p *Program) App(globals []Flag, verbs []Verb, given map[string]bool) *urfa
 		HideHelpCommand:           true,
 		HideVersion:               true,
 		DisableSliceFlagSeparator: true,
-		Before:                    func(c *Context) error { return p.globals(c, given) },
+		Before:                    func(c *Context) error { return p.globals(c, given, here) },
 		OnUsageError:              func(_ *Context, err error, _ bool) error { return flagError(Verb{}, err) },
 		ExitErrHandler:            func(*Context, error) {},
 	}
@@ -223,16 +229,20 @@ func GlobalFlags(actor string) []Flag {
 }
 
 // globals reads the global flags. An empty environment variable counts as unset. An empty flag is refused: it
-// is probably a shell variable that was meant to name another ledger than the default.
-func (p *Program) globals(c *Context, given map[string]bool) error {
+// is probably a shell variable that was meant to name another ledger than the default. here is [Verb.Here].
+func (p *Program) globals(c *Context, given map[string]bool, here bool) error {
 	for name, value := range map[string]*string{"db": &p.DB, "actor": &p.Actor} {
 		*value = c.String(name)
 		if *value == "" && given[name] {
 			return Usagef("--%s is empty", name)
 		}
 	}
-	if p.dbGiven = given["db"]; p.DB == "" {
-		p.DB = DefaultDB
+	p.dbGiven = given["db"]
+	if !p.dbGiven && os.Getenv("JOBLEDGER_DB") == "" {
+		if p.DB = DefaultDB; !here {
+			p.DB = findDB()
+		}
+		p.found = p.DB != DefaultDB
 	}
 	if err := ledger.CheckAddress(p.DB); err != nil {
 		return err

@@ -83,6 +83,8 @@ func (l *line) flag(word string, after []string, v Verb, globals []Flag) ([]stri
 			name, word = current, "--"+current
 		}
 		switch f, global := lookUp(name, v.Flags, globals); {
+		case f != nil && name == "last" && !hasValue && takesValue(f) && (len(after) == 0 || !isNumber(after[0])):
+			return after, l.addLast(f, v)
 		case f != nil && len(name) > 1:
 			return l.add(f, global, word, value, hasValue, after)
 		case name == "help":
@@ -118,6 +120,22 @@ func (l *line) flag(word string, after []string, v Verb, globals []Flag) ([]stri
 		}
 	}
 	return after, nil
+}
+
+// isNumber reports whether word is a whole number.
+func isNumber(word string) bool { return word != "" && strings.Trim(word, "0123456789") == "" }
+
+// addLast records --last without a number: it means the newest job, as it does where a JOB is named.
+func (l *line) addLast(f Flag, v Verb) error {
+	value := "1"
+	if job, _ := lookUp("job", v.Flags, nil); job != nil {
+		f, value = job, "last"
+	}
+	if l.given[f.Names()[0]] {
+		return Usagef("--last without a number and --%s cannot be combined", f.Names()[0])
+	}
+	l.put(f, false, "="+value)
+	return nil
 }
 
 // add records one flag with its value, which is the next word unless it came with the flag. A second value

@@ -1,9 +1,13 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
+	"time"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -47,9 +51,11 @@ func (p *Program) candidates(verbs []Verb, words []string) (found [][2]string) {
 	if err != nil {
 		// The line breaks off at a flag that still wants its value: offer what the verb knows for it.
 		if f, _ := lookUp(strings.TrimLeft(before[len(before)-1], "-"), v.Flags, nil); f != nil {
-			return v.values(f.Names()[0])
+			if found = v.values(f.Names()[0]); len(found) == 0 {
+				found = p.names(l, namesOfFlag[f.Names()[0]], last)
+			}
 		}
-		return nil
+		return found
 	}
 	switch {
 	case strings.HasPrefix(last, "-"):
@@ -77,7 +83,53 @@ func (p *Program) candidates(verbs []Verb, words []string) (found [][2]string) {
 		}
 		return found
 	}
+	switch {
+	case strings.HasPrefix(v.Args, "JOB"):
+		return p.names(l, JobNames, last)
+	case len(l.args) == 1 && slices.Contains(v.NamedActions, l.args[0]):
+		return p.names(l, ScheduleNames, last)
+	case len(l.args) > 0 && v.NamedActions != nil:
+		return nil
+	}
 	return v.values("")
+}
+
+// What [Program.Names] gives the names of.
+const (
+	QueueNames    = "queues"
+	ScheduleNames = "schedules"
+	WorkerNames   = "workers"
+	JobNames      = "jobs"
+)
+
+// namesOfFlag says what the value of a flag is the name of.
+var namesOfFlag = map[string]string{"queue": QueueNames, "worker": WorkerNames, "job": JobNames,
+	"after": JobNames, "before": JobNames}
+
+// NamesWithin is how long TAB may take. Tests set it.
+var NamesWithin = 200 * time.Millisecond
+
+// names returns the names of what, in the ledger of l, as far as they come in time.
+func (p *Program) names(l line, what, last string) [][2]string {
+	if what == "" || p.Names == nil {
+		return nil
+	}
+	p.DB = cmp.Or(os.Getenv("JOBLEDGER_DB"), findDB())
+	for _, word := range l.globals {
+		if db, ok := strings.CutPrefix(word, "--db="); ok {
+			p.DB = db
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), NamesWithin)
+	defer cancel()
+	answer := make(chan [][2]string, 1)
+	go func() { answer <- p.Names(ctx, what, last) }()
+	select {
+	case found := <-answer:
+		return found
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 // values returns v's completions for the value of flag, or for an argument if flag is empty.

@@ -82,6 +82,7 @@ func (p *Program) NewService(store *ledger.Store, err error) (*commands.Service,
 	if note := store.ReadNote(); note != "" {
 		p.Message("%s", note)
 	}
+	p.sayPlace()
 	service := &commands.Service{Store: store}
 	store.Whole = p.Live
 	if dir := ArchiveFolder(os.Getenv(ArchiveEnv), store); dir != "" {

@@ -47,11 +47,14 @@ type Verb struct {
 	InPlace     []string
 	InPlaceHint string
 
+	Here          bool      // it makes a ledger: without --db that of this folder, wherever there is another one
 	QueuePatterns bool      // --queue takes more than names, and Run checks them
 	Examples      []Example // at least one
 	Exits         []int     // codes beyond 0, 1 and 2, which every command has
 	// words for TAB: the values of each flag, and for "" of the argument; may be nil
 	Complete map[string][]string
+	// actions, the first argument, after which TAB gives the names of schedules; may be nil
+	NamedActions []string
 
 	Run func(c *Context) error // c.Args() are the arguments, without the words after "--"
 }

@@ -38,8 +38,9 @@ func (p *Verbs) Attempts() cli.Verb {
 			&cli.StringFlag{Name: "as-of", Usage: "as they were at `TIME`: one that ended later is open"},
 			cli.WideFlag(),
 			&cli.BoolFlag{Name: "overlap", Usage: "only those that ran at the same time as another of the same job"},
-			cli.WholeFlag("limit", "the first `N` of them", 0, 1, math.MaxInt, "all"),
-			cli.WholeFlag("last", "the last `N` of them", 0, 1, math.MaxInt, "all"),
+			cli.WholeFlag("limit", "the first `N` of them", 0, 1, math.MaxInt, "all", "n"),
+			cli.WholeFlag("last", "the last `N` of them; without N, those of the newest job", 0, 1,
+				math.MaxInt, "all"),
 		},
 		Examples: []cli.Example{
 			{"jobledger attempts --worker w7 --from 14:00 --to 14:30", "what this worker did in that half hour"},

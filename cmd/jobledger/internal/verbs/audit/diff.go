@@ -25,7 +25,7 @@ func (p *Verbs) Diff() cli.Verb {
 			&cli.StringFlag{Name: "from", Usage: "the first moment: a `TIME`, or a place in the ledger, pos:N",
 				Required: true},
 			&cli.StringFlag{Name: "to", Usage: "the second `TIME`", DefaultText: "now"},
-			cli.WholeFlag("limit", "name up to `N` jobs of each cell", 5, 0, math.MaxInt, ""),
+			cli.WholeFlag("limit", "name up to `N` jobs of each cell", 5, 0, math.MaxInt, "", "n"),
 		},
 		Examples: []cli.Example{
 			{"jobledger diff --from 14:00 --to 14:30", "what that half hour did"},

@@ -36,8 +36,9 @@ func (p *Verbs) Events() cli.Verb {
 			&cli.StringFlag{Name: "to", Usage: "only at or before `TIME`"},
 			cli.AsOfFlag(),
 			cli.WholeFlag("after", "only after the position `POS`", 0, 0, math.MaxInt, "the beginning"),
-			cli.WholeFlag("limit", "the first `N` of them", 0, 1, math.MaxInt, "all"),
-			cli.WholeFlag("last", "the last `N` of them", 0, 1, math.MaxInt, "all"),
+			cli.WholeFlag("limit", "the first `N` of them", 0, 1, math.MaxInt, "all", "n"),
+			cli.WholeFlag("last", "the last `N` of them; without N, those of the newest job", 0, 1,
+				math.MaxInt, "all"),
 			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on with what happens from now on"},
 		},
 		Examples: []cli.Example{

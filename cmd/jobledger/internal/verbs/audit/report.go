@@ -50,7 +50,7 @@ func (p *Verbs) Report() cli.Verb {
 			&cli.StringFlag{Name: "worker", Usage: "only of the worker with this `NAME` or boot"},
 			cli.DurationFlag("after", "backlog: `D` after a job was enqueued", "1h", time.Millisecond, 0, false),
 			cli.DurationFlag("every", "depth: a row for every `D`", "1m", time.Second, 0, false),
-			cli.WholeFlag("limit", "longest: the first `N` of them", 10, 1, math.MaxInt, "10"),
+			cli.WholeFlag("limit", "longest: the first `N` of them", 10, 1, math.MaxInt, "10", "n"),
 			&cli.StringFlag{Name: "job", Usage: "causes: only of this `JOB`"},
 			cli.ListFlag("outcome", "failures: of attempts that ended as `O`: failed, reclaimed or released"),
 			&cli.BoolFlag{Name: "csv", Usage: "print CSV, with a header", DisableDefaultText: true},

@@ -17,7 +17,7 @@ import (
 // Import makes a ledger of an exported history.
 func (p *Verbs) Import() cli.Verb {
 	return cli.Verb{
-		Name: "import", Group: cli.GroupLedger, Usage: "make a ledger of an exported history",
+		Name: "import", Here: true, Group: cli.GroupLedger, Usage: "make a ledger of an exported history",
 		About: "FILE is the output of 'jobledger export', from the first event on; - is standard input. The " +
 			"ledger of --db must be missing or have no events. Ids, times, tokens and payloads stay as they were. " +
 			"The last event records the import. Every line, every transition and every digest is checked; if " +

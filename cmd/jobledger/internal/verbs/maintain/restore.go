@@ -18,7 +18,7 @@ import (
 // Restore replaces the ledger by a backup.
 func (p *Verbs) Restore() cli.Verb {
 	return cli.Verb{
-		Name: "restore", Group: cli.GroupLedger, Usage: "put a backup in the place of the ledger",
+		Name: "restore", Here: true, Group: cli.GroupLedger, Usage: "put a backup in the place of the ledger",
 		About: "FILE is a file that 'jobledger backup' made. It is copied, and the copy is checked as 'jobledger " +
 			"verify' does. The copy then takes the ledger's name in one step. The old ledger is kept as " +
 			"DB.before-TIME. The last event of the new one records the restore. If the command is interrupted, " +

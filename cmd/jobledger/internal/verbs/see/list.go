@@ -39,7 +39,7 @@ func (p *Verbs) List() cli.Verb {
 			"job, since and until about when it was enqueued. Several of one key mean any of them, but for words, " +
 			"tag, kind and actor: all of these." + cli.AboutAsOf,
 		Flags: append(listFlags(),
-			cli.WholeFlag("limit", "at most `N` jobs, 0 for all", 50, 0, math.MaxInt, ""),
+			cli.WholeFlag("limit", "at most `N` jobs, 0 for all", 50, 0, math.MaxInt, "", "n", "last"),
 			cli.DurationFlag("search-time", "look for `D` at most, about; then say how far, and end with 124", "",
 				0, 0, false),
 			cli.AsOfFlag(),

@@ -44,7 +44,7 @@ func (p *Verbs) Claim() cli.Verb {
 			&cli.StringFlag{Name: "worker", Usage: "the `NAME` in the history", DefaultText: "host-pid"},
 			cli.DurationFlag("lease", "the claim holds for `D` without a heartbeat", "1m", commands.MinLease,
 				commands.MaxLease, false),
-			cli.WholeFlag("limit", "take up to `N` jobs", 1, 1, 1000, ""),
+			cli.WholeFlag("limit", "take up to `N` jobs", 1, 1, 1000, "", "n"),
 			&cli.StringFlag{Name: "version", Usage: "take jobs of version `V`, and those without one"},
 			cli.ListFlag("capability", "take jobs that require `LABEL` too; may be repeated"),
 			cli.DurationFlag("wait", "wait up to `D` for a job to become ready", "", time.Millisecond, 24*time.Hour,

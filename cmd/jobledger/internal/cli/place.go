@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"jobledger/cmd/jobledger/internal/logs"
+)
+
+// packageDB is the ledger of the package's units. Tests set it.
+var packageDB = "/var/lib/jobledger/jobs.db"
+
+// findDB returns the ledger that is meant without --db: that of this folder, else the user's, else that of
+// the package for those who may read it, each where it is there; else that of this folder is made.
+func findDB() string {
+	if _, err := os.Stat(DefaultDB); !errors.Is(err, fs.ErrNotExist) {
+		return DefaultDB
+	}
+	if state, err := logs.StateFolder(); err == nil {
+		if own := filepath.Join(state, "jobs.db"); isFile(own) {
+			return own
+		}
+	}
+	if isFile(packageDB) && mayOpen(packageDB) {
+		return packageDB
+	}
+	return DefaultDB
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// mayOpen reports whether the file may be read and written.
+func mayOpen(path string) bool {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err == nil {
+		err = f.Close()
+	}
+	return err == nil
+}
+
+// sayPlace names, once and on a terminal, a ledger that was found elsewhere than in this folder.
+func (p *Program) sayPlace() {
+	if p.found && p.StderrTerminal {
+		p.Message("the ledger is %s", p.DB)
+	}
+	p.found = false
+}
