@@ -2,6 +2,7 @@ package projection
 
 import (
 	"context"
+	"math"
 	"strings"
 	"time"
 
@@ -28,6 +29,11 @@ type Filter struct {
 	Exit         *int      // whose last failure had this exit code; nil: all
 	Host         string    // whose owner, or last owner, ran on this host, queued again or not; "": all
 
+	Failure     string // that met a failure with this fingerprint; "": all
+	LastFailure string // whose last failure has it, not retried by an operator nor succeeded since; "": all
+	FailedAfter int64  // that failure came after this pos; 0: whenever
+	FailedUntil int64  // and up to this one; 0: whenever
+
 	Match []Match // all of these must hold too
 }
 
@@ -45,8 +51,12 @@ func List(ctx context.Context, tx *ledger.Tx, f Filter) (found []Job, err error)
 		if err != nil {
 			return nil, err
 		}
+		failed, err := f.withFailures(ctx, tx, page, math.MaxInt64)
+		if err != nil {
+			return nil, err
+		}
 		for _, j := range page {
-			if !f.matches(j) {
+			if !f.matches(j) || failed != nil && !failed[j.N] {
 				continue
 			}
 			if found = append(found, j); len(found) == limit {
@@ -155,6 +165,9 @@ func (f Filter) addChanging(c *conditions) {
 	}
 	if f.Exit != nil {
 		c.add(exitIs, *f.Exit)
+	}
+	if f.LastFailure != "" {
+		c.add(`j.error_code IS NOT NULL`)
 	}
 }
 

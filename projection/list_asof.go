@@ -53,8 +53,12 @@ func ListAsOf(ctx context.Context, tx *ledger.Tx, f Filter, m Moment) (found []T
 		if err != nil {
 			return nil, err
 		}
+		failed, err := f.withFailures(ctx, tx, jobs, m.Pos)
+		if err != nil {
+			return nil, err
+		}
 		for _, j := range page {
-			if !f.selects(j.Job, exits[j.N], onHost[j.N]) {
+			if !f.selects(j.Job, exits[j.N], onHost[j.N]) || failed != nil && !failed[j.N] {
 				continue
 			}
 			if found = append(found, j); len(found) == limit {

@@ -39,6 +39,7 @@ func (m Match) inMemory() bool { return m.Of < OfWorker }
 
 // addEvents adds what f says of the events of a job up to the pos until.
 func (f Filter) addEvents(c *conditions, until int64) {
+	f.addFailed(c, until)
 	for _, m := range f.Match {
 		in := `IN (` + table.Placeholders(len(m.Values)) + `)`
 		args := append([]any{until}, m.Values...)
@@ -68,7 +69,9 @@ func (f Filter) addEvents(c *conditions, until int64) {
 func (f Filter) addNow(c *conditions) { f.addEvents(c, math.MaxInt64) }
 
 // compares reports whether f has conditions that are compared job by job.
-func (f Filter) compares() bool { return slices.ContainsFunc(f.Match, Match.inMemory) }
+func (f Filter) compares() bool {
+	return f.asksFailures() || slices.ContainsFunc(f.Match, Match.inMemory)
+}
 
 // matches reports whether j meets the conditions of f that are compared job by job.
 func (f Filter) matches(j Job) bool {

@@ -164,7 +164,7 @@ func (g *generated) act() {
 	}
 	actor := "worker:" + j.Worker.Name
 	part, code, again := r.Float64(), r.IntN(3), time.Duration(r.IntN(100))*time.Second
-	details := []string{"connection to 10.0.0.%d refused", "no such file '/srv/%d.pdf'\nat line 3",
+	details := []string{"connection to 10.0.0.%d refused", "at line 3\nno such file '/srv/%d.pdf'\n",
 		"user %d is gone"}
 	detail := fmt.Sprintf(details[r.IntN(3)], g.moment)
 	switch r.IntN(12) {

@@ -52,8 +52,6 @@ type Filter struct {
 	After    int64        // claims whose Pos is greater: the next page
 	Limit    int          // at most so many; 0: no limit
 	Last     bool         // the last Limit of them, instead of the first; After must be 0
-
-	Keep func(ctx context.Context, a Attempt) (bool, error) // whether to keep one of these; nil: all
 }
 
 // attemptPage is how many claims one query returns.
@@ -200,11 +198,6 @@ func (l *attemptList) add(ctx context.Context, a Attempt) (err error) {
 		}
 		if !l.overlaps[a.N][a.Attempt] {
 			return nil
-		}
-	}
-	if l.f.Keep != nil {
-		if keep, err := l.f.Keep(ctx, a); !keep {
-			return err
 		}
 	}
 	l.found = append(l.found, a)

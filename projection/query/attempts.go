@@ -10,7 +10,6 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/attempts"
-	"jobledger/projection/follow"
 )
 
 // Attempts asks for claims: who worked on which job, from when to when. Those of a window are the ones that
@@ -20,7 +19,6 @@ type Attempts struct {
 	Job      int64        // the job's number; 0: all
 	Outcomes []event.Kind // how they ended; 0 among them: not yet. None: all. See [ParseOutcomes]
 	Code     *string      // only those that ended with this error code, or for this reason; nil: all
-	Detail   *string      // only those whose error detail has this [Fingerprint]; nil: all
 	Overlap  bool         // only claims under which a job ran while another owner worked on it too
 	After    int64        // claims whose Pos is greater: the next page
 	Limit    int          // at most so many; 0: no limit
@@ -35,12 +33,6 @@ type Attempt = attempts.Attempt
 func (q Attempts) Read(ctx context.Context, tx *ledger.Tx) ([]Attempt, error) {
 	f := attempts.Filter{From: q.From, To: q.To, At: q.At, Job: q.Job, Worker: q.Worker, Queue: q.Queue,
 		Outcomes: q.Outcomes, Code: q.Code, Overlap: q.Overlap, After: q.After, Limit: q.Limit, Last: q.Last}
-	if q.Detail != nil {
-		f.Keep = func(ctx context.Context, a Attempt) (bool, error) {
-			e, _, err := tx.EventAt(ctx, a.EndPos)
-			return err == nil && Fingerprint(follow.Said(e.Body, "ErrorDetail")) == *q.Detail, err
-		}
-	}
 	found, err := attempts.List(ctx, tx, f)
 	if err != nil || q.Job == 0 {
 		return found, err

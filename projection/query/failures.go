@@ -3,17 +3,16 @@ package query
 import (
 	"cmp"
 	"context"
-	"database/sql/driver"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
-	"jobledger/projection/internal/table"
+	"jobledger/projection"
+	"jobledger/projection/attempts"
+	"jobledger/projection/internal/fingerprint"
 )
 
 // FailuresBy is what the failures of one group have in common.
@@ -21,9 +20,9 @@ type FailuresBy int
 
 // What failures are grouped by.
 const (
-	ByCode   FailuresBy = iota // the error code, or the reason
-	ByQueue                    // the queue too
-	ByDetail                   // the queue, and the detail but for numbers, quoted parts and paths
+	ByCode  FailuresBy = iota // the error code, or the reason
+	ByQueue                   // the queue too
+	ByCause                   // the queue, and the fingerprint: how it ended, and the last line of its detail
 )
 
 // failed are the outcomes that [Failures] are about unless it is asked for others.
@@ -35,15 +34,18 @@ type Failures struct {
 	By       FailuresBy
 	Outcomes []event.Kind // failed, reclaimed or released; none: failed and reclaimed
 	Limit    int          // at most so many groups; 0: no limit
+	Steps    int          // so many steps of one length, for [FailureGroup.Steps]; 0: none
+	Jobs     bool         // also what became of the jobs, and how many attempts of the queue ended
 }
 
 // FailureGroup are failures that have something in common.
 type FailureGroup struct {
-	Queue       string // "": of several; see [FailuresBy]
-	Code        string // the error code of failed attempts, the reason of those taken back or released
-	Detail      string // the first line of their details, with … for what differs; see [FailuresBy]
-	Example     string // the first line of the last detail that there is
-	Exit        *int   // of the last one; nil: a signal ended the command, or none ran
+	Queue       string          // "": of several; see [FailuresBy]
+	Code        string          // the error code of failed attempts, the reason of those taken back or released
+	ID          string          // the fingerprint, by cause; it selects jobs, see [projection.Filter]
+	Exit        projection.Exit // how the command of the last one ended
+	Detail      string          // by cause: the last line of their details, with … for what differs
+	Example     string          // the last line of the last detail that there is
 	Attempts    int64
 	Jobs        map[int64]bool // their numbers
 	First, Last time.Time
@@ -51,13 +53,12 @@ type FailureGroup struct {
 	Workers     map[string]int // attempts by the name of the worker
 	Versions    map[string]int // attempts by its version
 	Each        []Failed       // the attempts, in the order in which they ended
-}
+	Steps       []int64        // how many ended in each step of the window
 
-// Failed is one attempt of a [FailureGroup].
-type Failed struct {
-	Pos    int64 // of the event that ended it
-	At     time.Time
-	Detail string // the first line
+	// With [Failures.Jobs]:
+	States     map[event.State]int64 // the states of the jobs; of a window with an At, as they were then
+	LastFailed int64                 // jobs that failed for good, and last by one of these attempts
+	Ended      int64                 // attempts of the queue, or by code all, that succeeded or ended as asked
 }
 
 // FailureGroups are the answer to [Failures].
@@ -76,21 +77,29 @@ func (q Failures) Read(ctx context.Context, tx *ledger.Tx) (all FailureGroups, e
 		}
 	}
 	byKey := make(map[[3]string]*FailureGroup)
+	last := make(lastFailed)
 	err = q.Each(ctx, tx, func(f Failure) {
 		key := [3]string{"", f.Code, ""}
 		if q.By != ByCode {
 			key[0] = f.Queue
 		}
-		if q.By == ByDetail {
-			key[2] = Fingerprint(f.Detail)
+		if q.By == ByCause {
+			key[2] = fingerprint.Of(f.Code, f.Exit.Code, f.Exit.Signal, f.Detail)
 		}
 		g := byKey[key]
 		if g == nil {
-			g = &FailureGroup{Queue: key[0], Code: key[1], Detail: key[2], First: f.At, Jobs: make(map[int64]bool),
-				Workers: make(map[string]int), Versions: make(map[string]int)}
+			g = &FailureGroup{Queue: key[0], Code: key[1], ID: key[2], First: f.At, Jobs: make(map[int64]bool),
+				Workers: make(map[string]int), Versions: make(map[string]int), Steps: make([]int64, q.Steps)}
+			if q.By == ByCause {
+				g.Detail = fingerprint.Fold(f.Detail)
+			}
 			byKey[key] = g
 		}
 		all.Attempts++
+		last[f.N] = ofGroup{f.Pos, g}
+		if q.Steps > 0 {
+			g.Steps[q.step(f.At)]++
+		}
 		g.Attempts++
 		g.Jobs[f.N] = true
 		g.Last, g.LastPos, g.Example, g.Exit = f.At, f.Pos, cmp.Or(f.Detail, g.Example), f.Exit
@@ -108,20 +117,16 @@ func (q Failures) Read(ctx context.Context, tx *ledger.Tx) (all FailureGroups, e
 		all.More = len(all.List) - q.Limit
 		all.List = all.List[:q.Limit]
 	}
+	if err == nil && q.Jobs {
+		err = q.addJobs(ctx, tx, all.List, last)
+	}
 	return all, err
 }
 
-// Select returns the question for exactly the attempts of g, which q found.
-func (q Failures) Select(g *FailureGroup) Attempts {
-	a := Attempts{Span: q.Span, Outcomes: q.outcomes(), Code: &g.Code}
-	a.At = q.To // what ended later has not ended
-	if q.By != ByCode {
-		a.Queue = g.Queue
-	}
-	if q.By == ByDetail {
-		a.Detail = &g.Detail
-	}
-	return a
+// step is the number of the step of the window that has the time.
+func (q Failures) step(at time.Time) int {
+	length := max(q.To.At.Sub(q.From.At), 1)
+	return max(0, min(q.Steps-1, int(float64(q.Steps)*float64(at.Sub(q.From.At))/float64(length))))
 }
 
 func (q Failures) outcomes() []event.Kind {
@@ -131,69 +136,18 @@ func (q Failures) outcomes() []event.Kind {
 	return q.Outcomes
 }
 
-// Failure is an attempt that ended badly.
-type Failure struct {
-	Failed
-	N       int64 // the job's number
-	Job     event.JobID
-	Attempt int
-	Queue   string
-	Worker  event.Worker // that had the job
-	Code    string       // see [FailureGroup]
-	Exit    *int         // of its command; nil: there is none
-	Kind    event.Kind   // of the event that ended it
-	GivenUp bool         // the job is not tried again
-}
-
-const failures = `SELECT e.pos, e.at, e.job, q.ulid, e.attempt, q.data ->> 'queue', e.worker,
-    coalesce(e.data ->> 'error_code', e.data ->> 'reason', ''), e.data ->> 'error_detail', e.kind, e.to_state,
-    CAST(e.data ->> 'exit_code' AS BIGINT)
-FROM events e CROSS JOIN events q WHERE q.pos = e.job AND e.pos > ? AND e.pos <= ? AND e.kind IN (`
+// Failure is an attempt that ended badly, and Failed one of a [FailureGroup].
+type (
+	Failure = attempts.Failure
+	Failed  = attempts.Failed
+)
 
 // Each calls fn with each failure, in the order in which they happened. By and Limit do not matter.
-func (q Failures) Each(ctx context.Context, tx *ledger.Tx, fn func(Failure)) (err error) {
-	kinds := q.outcomes()
-	text, args := failures+table.Placeholders(len(kinds))+`)`, []any{q.From.Pos, q.To.Pos}
-	for _, k := range kinds {
-		args = append(args, int64(k))
-	}
-	if q.Queue != "" {
-		text, args = text+` AND q.data ->> 'queue' = ?`, append(args, q.Queue)
-	}
-	if q.Worker != "" {
-		text += ` AND e.worker IN (SELECT n FROM workers WHERE worker = ? OR boot = ?)`
-		args = append(args, q.Worker, q.Worker)
-	}
-	failed := tx.Each(ctx, func(row []driver.Value) bool {
-		number := func(i int) int64 { n, _ := row[i].(int64); return n }
-		detail, _, _ := strings.Cut(ledger.Text(row[8]), "\n")
-		f := Failure{Failed: Failed{number(0), event.FromMicros(number(1)), detail}, N: number(2),
-			Job: event.JobID(ledger.Text(row[3])), Attempt: int(number(4)), Queue: ledger.Text(row[5]),
-			Code: ledger.Text(row[7]), Kind: event.Kind(number(9)),
-			GivenUp: event.State(number(10)) == event.FailedState}
-		if row[11] != nil {
-			exit := int(number(11))
-			f.Exit = &exit
-		}
-		if f.Worker, err = tx.WorkerOf(ctx, number(6)); err == nil {
-			fn(f)
-		}
-		return err == nil
-	}, text+` ORDER BY e.pos`, args...)
-	return cmp.Or(failed, err)
+func (q Failures) Each(ctx context.Context, tx *ledger.Tx, fn func(Failure)) error {
+	return q.filter().Each(ctx, tx, fn)
 }
 
-// variable are the parts of a detail that differ between failures of one sort.
-var variable = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`"[^"]*"|'[^']*'|(?:/[\w.@-]+)+|\b[0-9a-fA-F]{8,}\b|\b\d[\d.:,]*\b`)
-})
-
-// Fingerprint is the first line of an error detail without the parts that differ between failures of one
-// sort: what is quoted, paths and numbers. It is of its first 200 bytes.
-func Fingerprint(detail string) string {
-	detail, _, _ = strings.Cut(detail, "\n")
-	if len(detail) > 200 {
-		detail = detail[:200]
-	}
-	return strings.ToValidUTF8(variable().ReplaceAllString(detail, "…"), "�")
+func (q Failures) filter() attempts.FailureFilter {
+	return attempts.FailureFilter{After: q.From.Pos, Until: q.To.Pos, Queue: q.Queue, Worker: q.Worker,
+		Kinds: q.outcomes()}
 }

@@ -65,6 +65,7 @@ type Bound struct {
 	When
 	Begin    bool // of the window; else its end
 	Finished bool // the window is of when jobs finished, and not of when they were enqueued
+	Failed   bool // it is of the failure that the filter asks for
 }
 
 // Resolve returns what f means in the ledger of tx. It returns a projection.ArchivedError if a bound is
@@ -86,6 +87,8 @@ func (f JobFilter) Resolve(ctx context.Context, tx *ledger.Tx) (projection.Filte
 			at = m.At
 		}
 		switch { // the number of a job is the pos of its first event
+		case b.Begin && b.Failed:
+			out.FailedAfter = pos
 		case b.Begin && b.Finished:
 			out.FinishedFrom = at
 		case b.Begin:
@@ -97,6 +100,9 @@ func (f JobFilter) Resolve(ctx context.Context, tx *ledger.Tx) (projection.Filte
 		}
 		if b.Finished && !b.Begin {
 			out.FinishedTo = at
+		}
+		if b.Failed && !b.Begin {
+			out.FailedUntil = pos
 		}
 	}
 	return out, nil

@@ -67,7 +67,7 @@ func (q Problems) Read(ctx context.Context, tx *ledger.Tx) (found []verdict.Prob
 
 // addCause sets the commonest failure of p.
 func (q Problems) addCause(ctx context.Context, tx *ledger.Tx, p *verdict.Problem) (err error) {
-	of := Failures{By: ByDetail}
+	of := Failures{By: ByCause}
 	switch p.Code {
 	case verdict.Failing, verdict.Version, verdict.GaveUp:
 	case verdict.Lost:
@@ -85,7 +85,7 @@ func (q Problems) addCause(ctx context.Context, tx *ledger.Tx, p *verdict.Proble
 		return err
 	}
 	g := groups.List[0]
-	p.Cause = &verdict.Cause{Code: g.Code, Exit: g.Exit, Detail: cmp.Or(g.Example, g.Detail),
+	p.Cause = &verdict.Cause{Code: g.Code, Exit: g.Exit.Code, Detail: cmp.Or(g.Example, g.Detail),
 		Attempts: g.Attempts, Jobs: int64(len(g.Jobs))}
 	for name := range g.Workers {
 		p.Cause.Workers = append(p.Cause.Workers, name)

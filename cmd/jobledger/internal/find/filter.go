@@ -19,11 +19,27 @@ import (
 const (
 	ByEnqueued = "enqueued"
 	ByFinished = "finished"
+	ByFailed   = "failed"
 )
 
+// Bys are all of them.
+var Bys = []string{ByEnqueued, ByFinished, ByFailed}
+
+// ByOf returns what from and to are about: where it is not given, the failure that is asked for, or else when
+// jobs were enqueued.
+func ByOf(asked url.Values) string {
+	switch {
+	case asked.Has("by"):
+		return asked.Get("by")
+	case asked.Has("failure") || asked.Has("last_failure"):
+		return ByFailed
+	}
+	return ByEnqueued
+}
+
 // JobFields are what jobs can be asked for by.
-var JobFields = []string{"queue", "state", "tag", "key", "group", "from", "to", "by", "error", "exit", "host",
-	"find"}
+var JobFields = []string{"queue", "state", "tag", "key", "group", "from", "to", "by", "error", "exit",
+	"failure", "last_failure", "host", "find"}
 
 // StateNames returns the names of all states.
 func StateNames() []string { return words.Of(event.States(), event.State.String) }
@@ -72,9 +88,20 @@ func Jobs(asked url.Values, now time.Time) (f query.JobFilter, err error) {
 	if given {
 		f.Exit = &exit
 	}
-	switch by := asked.Get("by"); {
-	case asked.Has("by") && by != ByEnqueued && by != ByFinished:
-		return f, badInput("by", "%q is neither %s nor %s", by, ByEnqueued, ByFinished)
+	f.Failure, f.LastFailure = asked.Get("failure"), asked.Get("last_failure")
+	for _, field := range []string{"failure", "last_failure"} {
+		if asked.Has(field) && !query.IsFingerprint(asked.Get(field)) {
+			e := badInput(field, "%.40q is not the fingerprint of a failure", asked.Get(field))
+			e.Hint = "it is f1- and 12 digits, as in 'report failures --cause' and GET /failures"
+			return f, e
+		}
+	}
+	by := ByOf(asked)
+	switch {
+	case !slices.Contains(Bys, by):
+		return f, badInput("by", "%q is not one of %s", by, strings.Join(Bys, ", "))
+	case by == ByFailed && f.Failure == "" && f.LastFailure == "":
+		return f, badInput("by", "failed is for jobs that are asked for by failure or last_failure")
 	case asked.Has("by") && !asked.Has("from") && !asked.Has("to"):
 		return f, badInput("by", "give from or to, which it is about")
 	}
@@ -102,12 +129,12 @@ func Jobs(asked url.Values, now time.Time) (f query.JobFilter, err error) {
 	if err != nil {
 		return f, err
 	}
-	finished := asked.Get("by") == ByFinished
+	finished, failed := by == ByFinished, by == ByFailed
 	if w.From != nil {
-		f.Bounds = append(f.Bounds, query.Bound{When: *w.From, Begin: true, Finished: finished})
+		f.Bounds = append(f.Bounds, query.Bound{When: *w.From, Begin: true, Finished: finished, Failed: failed})
 	}
 	if w.To != nil {
-		f.Bounds = append(f.Bounds, query.Bound{When: *w.To, Finished: finished})
+		f.Bounds = append(f.Bounds, query.Bound{When: *w.To, Finished: finished, Failed: failed})
 	}
 	return f, addFind(asked, now, &f)
 }

@@ -2,6 +2,7 @@ package oracletest
 
 import (
 	"cmp"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -43,15 +44,29 @@ func (l *Ledger) Codes(w Window, outcomes ...string) (rows []Row) {
 	return rows
 }
 
-// varying are the parts of a failure's detail that differ between failures of one sort: what is quoted,
-// paths, long hexadecimal numbers, and numbers.
-var varying = regexp.MustCompile(`"[^"]*"|'[^']*'|(?:/[\w.@-]+)+|\b[0-9a-fA-F]{8,}\b|\b\d[\d.:,]*\b`)
+// varying are the parts of a failure's detail that differ between failures of one sort, of those that the
+// histories have: what is quoted, addresses, paths, long hexadecimal numbers, and numbers that no letter
+// follows.
+var varying = regexp.MustCompile(`"[^"]*"|'[^']*'|[\w.+-]+@[\w.-]+|\B(?:/[\w.@-]+)+|\b[0-9a-fA-F]{8,}\b|` +
+	`\d+(?:[.:,]\d+)*\b`)
 
-// Failures is the failures of w that look alike, the most frequent first: of one queue, with one code, and a
-// detail whose first line differs in what varies only.
+// code is what such a number looks like that is kept at the beginning of a line.
+var code = regexp.MustCompile(`^[1-5]\d\d\b`)
+
+// fold is the last line of a failure's detail without what varies.
+func fold(detail string) (line, same string) {
+	lines := strings.Split(strings.TrimSpace(detail), "\n")
+	line = strings.TrimSpace(lines[len(lines)-1])
+	kept := code.FindString(line)
+	return line, kept + varying.ReplaceAllString(line[len(kept):], "…")
+}
+
+// Failures is the failures of w that look alike, the most frequent first: of one queue, with one code, exit
+// code and signal, and a detail whose last line differs in what varies only.
 func (l *Ledger) Failures(w Window) (rows []Row) {
 	type group struct {
 		queue, code, detail, example string
+		exit, signal                 any
 		count                        float64
 		jobs                         map[string]bool
 		workers                      Row
@@ -64,13 +79,13 @@ func (l *Ledger) Failures(w Window) (rows []Row) {
 			continue
 		}
 		code := cmp.Or(e.text("error_code"), e.text("reason"))
-		line, _, _ := strings.Cut(e.text("error_detail"), "\n")
-		same := varying.ReplaceAllString(line, "…")
-		key := strings.Join([]string{e.claim.queue, code, same}, "\x00")
+		line, same := fold(e.text("error_detail"))
+		exit, signal := e.Data["exit_code"], e.Data["signal"]
+		key := fmt.Sprint(e.claim.queue, "\x00", code, "\x00", exit, "\x00", signal, "\x00", same)
 		g := groups[key]
 		if g == nil {
-			g = &group{queue: e.claim.queue, code: code, detail: same, jobs: make(map[string]bool), workers: Row{},
-				first: e}
+			g = &group{queue: e.claim.queue, code: code, detail: same, exit: exit, signal: signal,
+				jobs: make(map[string]bool), workers: Row{}, first: e}
 			groups[key], order = g, append(order, g)
 		}
 		g.count, g.last, g.example = g.count+1, e, line
@@ -83,7 +98,8 @@ func (l *Ledger) Failures(w Window) (rows []Row) {
 	})
 	for _, g := range order {
 		rows = append(rows, Row{"queue": g.queue, "error_code": g.code, "detail": g.detail, "example": g.example,
-			"attempts": g.count, "jobs": float64(len(g.jobs)), "first": stamp(g.first.At), "last": stamp(g.last.At),
+			"exit_code": g.exit, "signal": g.signal, "attempts": g.count,
+			"jobs": float64(len(g.jobs)), "first": stamp(g.first.At), "last": stamp(g.last.At),
 			"last_pos": float64(g.last.Pos), "workers": g.workers})
 	}
 	return rows

@@ -152,6 +152,23 @@ var Reports = []Report{
 		}},
 }
 
+// FailuresByCause is the report failures with a row for each cause, the fingerprint of which selects jobs.
+var FailuresByCause = Report{"failures --cause", "", true, true,
+	[]string{"failure", "queue", "error_code", "exit_code", "signal", "detail", "count", "of", "jobs",
+		"last_failed", "first", "last"},
+	func(ctx context.Context, tx *ledger.Tx, a Asked) ([][]any, error) {
+		asked := query.Failures{Span: a.Span, Outcomes: a.Outcomes, By: query.ByCause, Jobs: true}
+		found, err := asked.Read(ctx, tx)
+		return rowsOf(found.List, err, func(g *query.FailureGroup) []any {
+			exit := any(nil)
+			if g.Exit.Code != nil {
+				exit = int64(*g.Exit.Code)
+			}
+			return []any{g.ID, g.Queue, g.Code, exit, g.Exit.Signal, g.Detail, g.Attempts, g.Ended,
+				int64(len(g.Jobs)), g.LastFailed, g.First, g.Last}
+		})
+	}}
+
 // WaitRow is the row of the report waits for w.
 func WaitRow(w query.Wait) []any { return []any{w.Queue, w.Claims, w.P50, w.P99, w.Max} }
 
@@ -182,7 +199,7 @@ func (r Report) Takes(flag string) bool {
 		return r.ByWorker
 	}
 	of := map[string]string{"after": "backlog", "every": "depth", "limit": "longest", "outcome": "failures",
-		"job": "causes"}[flag]
+		"cause": "failures", "job": "causes"}[flag]
 	return of == "" || of == r.Name
 }
 

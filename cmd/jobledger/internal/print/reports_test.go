@@ -1,6 +1,7 @@
 package print
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +29,9 @@ var wideRows = map[string][]any{
 	"poison": {"01KY0000000000000000000000", "thumbnails", int64(12), int64(10),
 		[]string{"alpha-mail", "beta-mail", "gamma-mail"}, noon, event.SucceededState},
 	"failures": {"connection_reset_by_peer", int64(1234567), int64(123456), noon, noon},
+	"failures --cause": {"f1-0123456789ab", "thumbnails", "connection_reset_by_peer", int64(139), "SIGSEGV",
+		"the connection to the host … was reset after …", int64(1234567), int64(12345678), int64(123456),
+		int64(12345), noon, noon},
 	"longest": {"01KY0000000000000000000000", int64(12), "thumbnails", mailer.Name, noon, 24 * time.Hour,
 		"succeeded"},
 	"depth": {noon, "thumbnails", int64(1234567), int64(12345)},
@@ -45,7 +49,7 @@ var wideRows = map[string][]any{
 
 func TestTableOfEachReportFits80Columns(t *testing.T) {
 	unpainted := func(_ words.Style, text string) string { return text }
-	for _, r := range Reports {
+	for _, r := range append(slices.Clone(Reports), FailuresByCause) {
 		row := wideRows[r.Name]
 		if row == nil {
 			t.Errorf("%s: no row in the test", r.Name)

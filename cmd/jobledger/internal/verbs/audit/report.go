@@ -40,7 +40,11 @@ func (p *Verbs) Report() cli.Verb {
 			"each step and queue; the archive has the ids, which list --archived shows too. clocks: an event is " +
 			"never dated before the one before it, and what a worker's own clock said is not recorded; a " +
 			"clock that was behind shows in leases that seem too short. failures: of attempts that failed or " +
-			"were taken back; those that were taken back or released have the reason as their code. backlog: " +
+			"were taken back; those that were taken back or released have the reason as their code. With --cause " +
+			"a row is a queue, an error code, an exit code or signal, and the last line of the detail, with … for " +
+			"what differs in it; its fingerprint is for --failure and --last-failure of list and retry, of is how " +
+			"many attempts of the queue ended, and last_failed how many jobs failed for good, by this in the end. " +
+			"backlog: " +
 			"the jobs enqueued in the window, and those only that are older than --after.",
 		Args: "[NAME]", MinArgs: 0, MaxArgs: 1,
 		Flags: []cli.Flag{
@@ -53,6 +57,8 @@ func (p *Verbs) Report() cli.Verb {
 			cli.WholeFlag("limit", "longest: the first `N` of them", 10, 1, math.MaxInt, "10", "n"),
 			&cli.StringFlag{Name: "job", Usage: "causes: only of this `JOB`"},
 			cli.ListFlag("outcome", "failures: of attempts that ended as `O`: failed, reclaimed or released"),
+			&cli.BoolFlag{Name: "cause", Usage: "failures: a row for each cause, with its fingerprint",
+				DisableDefaultText: true},
 			&cli.BoolFlag{Name: "csv", Usage: "print CSV, with a header", DisableDefaultText: true},
 			cli.WideFlag(),
 		},
@@ -60,6 +66,8 @@ func (p *Verbs) Report() cli.Verb {
 			{"jobledger report taken --from -8h", "whose jobs were taken from a worker tonight, and who got them"},
 			{"jobledger report failures --from 01:00 --to 02:00 -q mail",
 				"of what jobs of this queue failed in that hour"},
+			{"jobledger report failures --cause --from -1h",
+				"why jobs failed in the last hour, and by what 'retry --last-failure' finds them"},
 			{"jobledger report failures --outcome released --from -1d",
 				"what was given back, and why: deploys, snoozes"},
 			{"jobledger report causes --job 01KKQJVTX2", "how long this job waited, and for what"},
@@ -85,6 +93,9 @@ func (p *Verbs) report(c *cli.Context) error {
 	asked, err := reportFlags(c, r)
 	if err != nil {
 		return err
+	}
+	if c.Bool("cause") {
+		r = print.FailuresByCause
 	}
 	var rows [][]any
 	err = p.Read(c.Context, func(tx *ledger.Tx) error {

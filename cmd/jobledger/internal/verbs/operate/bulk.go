@@ -47,8 +47,9 @@ func statesFor(may func(event.State) bool) (names []string) {
 }
 
 const aboutBulk = "\nIn place of JOB, a filter selects jobs as in 'list': --state, --tag, --error, --exit, " +
-	"--host, --from, --to or --find, within --queue if that is given; the queue alone is not a filter. " +
-	"--dry-run says how many there are. They are changed in chunks of one transaction each, the newest first, " +
+	"--failure, --last-failure, --host, --from, --to or --find, within --queue if that is given; " +
+	"the queue alone is not a filter. --dry-run says how many there are. " +
+	"They are changed in chunks of one transaction each, the newest first, " +
 	"with an event for each job; jobs that change meanwhile are left as they are. Where it was cut off, the " +
 	"same line goes on. Above 100 jobs --reason is required."
 
@@ -66,7 +67,7 @@ func bulkVerb(v cli.Verb, may func(event.State) bool) cli.Verb {
 		v.InPlace = append(v.InPlace, f.Names()[0])
 	}
 	v.About += aboutBulk
-	v.Complete = map[string][]string{"state": names, "by": {find.ByEnqueued, find.ByFinished}}
+	v.Complete = map[string][]string{"state": names, "by": find.Bys}
 	v.Exits = append([]int{cli.ExitNothing}, v.Exits...)
 	return v
 }
@@ -91,7 +92,8 @@ func notBulk(c *cli.Context, may func(event.State) bool) error {
 	for _, name := range []string{"dry-run", "spread"} {
 		if c.IsSet(name) {
 			return cli.WithHint(cli.Usagef("--%s is for a filter, and there is none", name),
-				"a filter is --state, --tag, --error, --exit, --host, --from, --to or --find")
+				"a filter is --state, --tag, --error, --exit, --failure, --last-failure, --host, --from, --to or "+
+					"--find")
 		}
 	}
 	return nil

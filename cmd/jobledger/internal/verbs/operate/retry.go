@@ -44,6 +44,8 @@ func (p *Verbs) Retry() cli.Verb {
 			{"jobledger retry 01JB2Q… --max-runtime 3h --reason 'it has grown'", "with more time than before"},
 			{"jobledger retry -q mail --error smtp_421 --spread 10m --reason 'smtp is back'",
 				"all of the queue that failed for good with this code, spread over ten minutes"},
+			{"jobledger retry --last-failure f1-3c1a2b4d5e6f --reason 'the disk is free again'",
+				"what failed last for this cause, which 'report failures --cause' names"},
 		},
 		Exits: jobverb.OperatorExits,
 		Run: func(c *cli.Context) error {

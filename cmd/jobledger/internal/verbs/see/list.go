@@ -32,7 +32,9 @@ func (p *Verbs) List() cli.Verb {
 			"queues, all of the tags. WHEN is the time that matters in that state: its distance from now up to " +
 			"48 hours, beyond that the date. ERROR is the code of the last failure, and 'exit N' where a " +
 			"command exited. --from and --to include the moment that they name, which may be pos:N; --host, " +
-			"--error and --exit are about the last claim and the last failure.\n" +
+			"--error and --exit are about the last claim and the last failure. --failure and --last-failure take " +
+			"the fingerprint of a failure, as 'report failures --cause' prints it; --from and --to are then about " +
+			"that failure.\n" +
 			"A term of --find is a word, which is the beginning of an id or part of queue, key, group, error code " +
 			"or a tag; or a key and its value, of " + strings.Join(find.FindKeys, ", ") + ". A term after a - " +
 			"must not hold. worker is the owner or the last one, kind, actor and pos are about any event of the " +
@@ -51,6 +53,8 @@ func (p *Verbs) List() cli.Verb {
 				"what failed for good between two and four"},
 			{"jobledger list --exit 7 --host alpha --from -1d",
 				"what was enqueued since yesterday, and last failed with exit code 7 on this host"},
+			{"jobledger list --failure f1-3c1a2b4d5e6f --from 02:00",
+				"what met this failure since two, and what has become of it"},
 			{"jobledger list --find 'smtp worker:alpha -queue:mail since:-2h'",
 				"what has smtp in its queue, key, error code or tags, and more conditions"},
 			{"jobledger list --tag customer=17 --limit 0", "every job with this tag"},
@@ -60,7 +64,7 @@ func (p *Verbs) List() cli.Verb {
 		},
 		Exits: []int{cli.ExitNothing, cli.ExitTimedOut},
 		Complete: map[string][]string{"state": find.StateNames(),
-			"by": {find.ByEnqueued, find.ByFinished}},
+			"by": find.Bys},
 		Run: func(c *cli.Context) error {
 			return p.list(c, c.Int("limit"))
 		},
@@ -159,8 +163,12 @@ func (p *Verbs) listFound(c *cli.Context, service *commands.Service, q query.Job
 	}
 	var ended error
 	if r.Ended != nil {
+		on := "--to pos:%d goes on"
+		if q.Filter.Failure != "" || q.Filter.LastFailure != "" { // --to may be about the failure
+			on = "--find until:pos:%d goes on"
+		}
 		ended = cli.WithHint(cli.Exitf(cli.ExitTimedOut, "%w: searched %s", r.Ended,
-			words.Newest(r.Ended.Looked, r.Ended.Jobs)), "--to pos:%d goes on", r.Ended.Reached)
+			words.Newest(r.Ended.Looked, r.Ended.Jobs)), on, r.Ended.Reached)
 	}
 	if r.Taken == 0 && ended != nil {
 		return ended

@@ -66,8 +66,8 @@ type selected struct {
 // Select returns the jobs that the filter selects as of pos.
 func (a *Acts) Select(ctx context.Context, filter url.Values, pos int64) (set []selected, err error) {
 	if !find.Narrow(filter) {
-		return nil, door.BadInput("filter", "a filter is one of state, tag, key, group, error, exit, host, from, "+
-			"to, find; the queue alone is none")
+		return nil, door.BadInput("filter", "a filter is one of state, tag, key, group, error, exit, failure, "+
+			"last_failure, host, from, to, find; the queue alone is none")
 	}
 	query := api.Cloned(filter)
 	query.Del("limit")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
@@ -95,6 +96,9 @@ func (a *API) Page(ctx context.Context, q query.Jobs, limit int, searchTime time
 	return found, 0, reader.Ended, nil
 }
 
+// untilTerm is how NextJobs ends a search.
+var untilTerm = regexp.MustCompile(` *until:pos:\d+$`)
+
 // NextJobs returns the parameters of the page of jobs after that of params. It begins with the job that has
 // the number next, or if that is 0, where the search ended before its end. It is nil if there is no next
 // page, and if no parameter can name it, which is so for jobs by the time at which they finished.
@@ -106,6 +110,11 @@ func NextJobs(params url.Values, next int64, ended *find.Ended) url.Values {
 		next = ended.Reached
 	}
 	params = Cloned(params)
+	if find.ByOf(params) == find.ByFailed { // to is about the failure
+		terms := untilTerm.ReplaceAllString(params.Get("find"), "")
+		params.Set("find", strings.TrimSpace(fmt.Sprintf("%s until:pos:%d", terms, next)))
+		return params
+	}
 	params.Set("to", fmt.Sprintf("pos:%d", next))
 	return params
 }

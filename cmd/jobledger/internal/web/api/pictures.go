@@ -13,6 +13,7 @@ import (
 	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/when"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection/query"
@@ -204,10 +205,13 @@ func readDiff(r *http.Request, tx *ledger.Tx, s query.Lanes) (any, error) {
 
 // failureJSON is a group of failures for programs.
 type failureJSON struct {
+	ID       string         `json:"id"` // the fingerprint, which failure and last_failure of /jobs take
 	Queue    string         `json:"queue"`
 	Code     string         `json:"error_code"`
-	Detail   string         `json:"detail"`  // what the details of all have in common
-	Example  string         `json:"example"` // the detail of one
+	ExitCode *int           `json:"exit_code"`
+	Signal   *string        `json:"signal"`
+	Detail   string         `json:"detail"`  // the last line of the details, with … for what differs in it
+	Example  string         `json:"example"` // the last line of one
 	Attempts int64          `json:"attempts"`
 	Jobs     int            `json:"jobs"`
 	First    string         `json:"first"`
@@ -215,6 +219,11 @@ type failureJSON struct {
 	LastPos  int64          `json:"last_pos"`
 	Workers  map[string]int `json:"workers"`  // attempts by worker
 	Versions map[string]int `json:"versions"` // attempts by the version of the worker
+	// of the attempts of the queue that succeeded, failed or were taken back within the window
+	Share      float64          `json:"share"`
+	Steps      []int64          `json:"steps"`            // attempts in each of 48 steps of the window
+	JobsNow    map[string]int64 `json:"jobs_now"`         // the jobs by their state; with at, as it was then
+	LastFailed int64            `json:"last_failed_jobs"` // those of them that failed for good, last by this
 }
 
 // failuresJSON are the largest groups of failures.
@@ -226,12 +235,23 @@ type failuresJSON struct {
 // maxGroups is how many groups of failures there are at most, the largest ones.
 const maxGroups = 1000
 
+// FailureSteps is into how many steps a window of failures is divided.
+const FailureSteps = 48
+
 func readFailures(r *http.Request, tx *ledger.Tx, s query.Lanes) (any, error) {
-	found, err := query.Failures{Span: s.Span, By: query.ByDetail, Limit: maxGroups}.Read(r.Context(), tx)
+	found, err := query.Failures{Span: s.Span, By: query.ByCause, Limit: maxGroups, Steps: FailureSteps,
+		Jobs: true}.Read(r.Context(), tx)
 	out := failuresJSON{Items: []failureJSON{}, More: found.More}
 	for _, g := range found.List {
-		out.Items = append(out.Items, failureJSON{g.Queue, g.Code, g.Detail, g.Example, g.Attempts, len(g.Jobs),
-			event.FormatTime(g.First), event.FormatTime(g.Last), g.LastPos, g.Workers, g.Versions})
+		f := failureJSON{ID: g.ID, Queue: g.Queue, Code: g.Code, ExitCode: g.Exit.Code,
+			Signal: words.TextOrNull(g.Exit.Signal), Detail: g.Detail, Example: g.Example, Attempts: g.Attempts,
+			Jobs: len(g.Jobs), First: event.FormatTime(g.First), Last: event.FormatTime(g.Last), LastPos: g.LastPos,
+			Workers: g.Workers, Versions: g.Versions, Share: g.Share(), Steps: g.Steps,
+			JobsNow: make(map[string]int64), LastFailed: g.LastFailed}
+		for state, n := range g.States {
+			f.JobsNow[state.String()] = n
+		}
+		out.Items = append(out.Items, f)
 	}
 	return out, err
 }

@@ -54,8 +54,9 @@ var Resources = []Resource{
 	{"/workers", nil, list, (*API).readWorkers, door.Doc{ID: "listWorkers", Query: []string{"at", "all"},
 		Answer: print.WorkerJSON{}, Summary: "The worker processes, as the command workers prints them."}},
 	{"/jobs", []string{"queue", "state", "tag"}, jobs, (*API).readJobs, door.Doc{ID: "listJobs",
-		Query: []string{"at", "queue", "state", "tag", "key", "group", "from", "to", "by", "error", "exit", "host",
-			"find", "limit"}, Answer: print.ListedJobJSON{}, Gives: []string{"Jobledger-Left"},
+		Query: []string{"at", "queue", "state", "tag", "key", "group", "from", "to", "by", "error", "exit",
+			"failure", "last_failure", "host", "find", "limit"}, Answer: print.ListedJobJSON{},
+		Gives:   []string{"Jobledger-Left"},
 		Summary: "Jobs, the newest first, as the command list prints them."}},
 	{"/jobs/{job}", nil, one, (*API).readJob, door.Doc{ID: "getJob", Query: []string{"at"},
 		Answer: print.WholeJobJSON{}, Summary: "A job with its payload and result, as the command show prints " +

@@ -86,8 +86,12 @@ var Params = map[string]Param{
 	"listJobs.group": {About: "Only of this group."},
 	"listJobs.from":  {About: "Only at or after this moment."},
 	"listJobs.to":    {About: "Only at or before this moment."},
-	"listJobs.by": {About: "What from and to are about.",
-		Schema: `{"type": "string", "enum": ["enqueued", "finished"], "default": "enqueued"}`},
+	"listJobs.by": {About: "What from and to are about: when a job was enqueued, or had finished, or met the " +
+		"failure that failure or last_failure asks for. With one of these it is failed, or else enqueued.",
+		Schema: `{"type": "string", "enum": ["enqueued", "finished", "failed"]}`},
+	"listJobs.failure": {About: "Only those that met a failure with this fingerprint, whatever became of them."},
+	"listJobs.last_failure": {About: "Only if the last failure has this fingerprint, and the job has neither " +
+		"been retried by an operator nor succeeded since."},
 	"listJobs.error": {About: "Only if the last failure has this code."},
 	"listJobs.exit": {About: "Only if the command of the last failure exited with this number.",
 		Schema: aWhole},

@@ -48,7 +48,7 @@ type sparkView struct{ X, Y, Height int }
 func (p *Pages) failuresPage(w http.ResponseWriter, r *http.Request) error {
 	shown := failuresView{}
 	query, span, err := p.ReadSpan(r, "Failures", &shown.Frame, func(tx *ledger.Tx, s query.Lanes) error {
-		found, err := query.Failures{Span: s.Span, By: query.ByDetail, Limit: maxFailures}.Read(r.Context(), tx)
+		found, err := query.Failures{Span: s.Span, By: query.ByCause, Limit: maxFailures}.Read(r.Context(), tx)
 		if err != nil {
 			return err
 		}
