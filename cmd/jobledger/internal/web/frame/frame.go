@@ -41,7 +41,7 @@ type Frame struct {
 	Clocks   *clocksView
 	Pos      int64  // of the last event that had happened
 	Tail     int64  // of the last event now
-	Timeless bool   // it has no other moments
+	Timeless bool   // it has no other moments, as the tail has none: no link leads to one
 	First    string // addresses of this page at other moments; "": there is no such moment
 	Back     string
 	Forward  string
