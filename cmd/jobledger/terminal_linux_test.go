@@ -70,6 +70,9 @@ func TestTerminalNumbers(t *testing.T) {
 			t.Errorf("no match for %s in\n%s", want, list)
 		}
 	}
+	if said := onTerminal(t, dir, "enqueue", "-q", "web", "x"); !strings.Contains(said, "\njobledger: job ") {
+		t.Errorf("enqueue does not say the number:\n%s", said)
+	}
 	piped := checkRun(t, "list", "--db", db)
 	if strings.Contains(piped, "payload") || !strings.HasPrefix(piped, "JOB") {
 		t.Errorf("a pipe got\n%s", piped)

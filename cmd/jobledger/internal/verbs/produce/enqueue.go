@@ -169,6 +169,9 @@ func (p *Verbs) enqueue(c *cli.Context) error {
 		// A caller that reads "try again" would enqueue it twice.
 		return cli.Exitf(cli.ExitUnexpected, "print the id: %w; job %s is enqueued", err, answer.ID)
 	}
+	if p.StdoutTerminal && p.StderrTerminal && !p.JSON && answer.N > 0 {
+		p.Message("job %d", answer.N)
+	}
 	return nil
 }
 

@@ -66,7 +66,7 @@ func (p *Verbs) Wait() cli.Verb {
 			}
 			defer service.Store.Close()
 			if all != nil {
-				return p.waitForAll(ctx, service, *all)
+				return p.waitForAll(c.Context, ctx, service, *all)
 			}
 			var waiting []event.JobID
 			var left []projection.Job // which have ended, and are archived
@@ -142,8 +142,9 @@ func waitsForAll(c *cli.Context) (*projection.Filter, error) {
 }
 
 // waitForAll waits until no job is left that f selects and that has not ended. Of a queue those count that
-// ended since it began; jobs with tags, which are less, all do.
-func (p *Verbs) waitForAll(ctx context.Context, service *commands.Service, f projection.Filter) error {
+// ended since it began; jobs with tags, which are less, all do. It waits until limited ends.
+func (p *Verbs) waitForAll(ctx, limited context.Context, service *commands.Service,
+	f projection.Filter) error {
 	unused, err := find.UnusedQueues(ctx, service.Store, f.Queues)
 	if err != nil {
 		return err
@@ -165,7 +166,7 @@ func (p *Verbs) waitForAll(ctx context.Context, service *commands.Service, f pro
 		return cmp.Or(err, cli.Exitf(cli.ExitNothing, "no job has the tag"))
 	}
 	left := projection.Filter{Queues: f.Queues, Tags: f.Tags, States: notEnded}
-	err = await.None(ctx, service.Store, left, &await.Outage{Say: p.Message})
+	err = await.None(limited, service.Store, left, &await.Outage{Say: p.Message})
 	if errors.Is(err, context.DeadlineExceeded) {
 		return cli.Exitf(cli.ExitTimedOut, "timed out: %s have not ended; 'jobledger status' counts them", what)
 	}
