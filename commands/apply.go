@@ -22,7 +22,7 @@ func (s *Service) Apply(ctx context.Context, actor string, id event.JobID, c Com
 	return s.ApplyAt(ctx, actor, id, 0, c)
 }
 
-// ApplyAt is Apply where the job is at seq, as the caller has seen it. Where it has moved on since, nothing
+// ApplyAt is Apply where the job is at seq, as the caller has seen it. If it has moved on since, nothing
 // changes, and the error is a MovedOnError. A seq of 0 is any.
 func (s *Service) ApplyAt(ctx context.Context, actor string, id event.JobID, seq int64, c Command) (
 	projection.Job, error) {
@@ -88,7 +88,7 @@ func isRefusal(err error) bool {
 }
 
 // apply carries out c on j and returns the job after it. j may be out of date, or only an id: the
-// compare-and-swap of the row detects that where something is written. Where nothing would be, the row is
+// compare-and-swap of the row detects that where something is written. If nothing would be, the row is
 // read and judged first.
 func apply(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c action) (
 	projection.Job, error) {

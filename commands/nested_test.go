@@ -33,7 +33,7 @@ func TestServiceWithinWriteIsAnError(t *testing.T) {
 	}
 }
 
-// A write that waits for a slow function of another goroutine is not taken for a nested one, also where so
+// A write that waits for a slow function of another goroutine is not taken for a nested one, even if so
 // many wait that the queue of the commit loop is full.
 func TestWriteWaitsForSlowFunction(t *testing.T) {
 	s := newQueue(t)

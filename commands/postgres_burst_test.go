@@ -334,7 +334,7 @@ func TestPostgresBurstWithALostJob(t *testing.T) {
 	t.Error("in 8 turns no burst was tried")
 }
 
-// The connection breaks during a burst. Where it is durable, the claims show that; where not, sending the
+// The connection breaks during a burst. If it is durable, the claims show that; where not, sending the
 // same once more does it.
 func TestPostgresBurstWithLostAnswer(t *testing.T) {
 	for name, way := range map[string]commandstest.CommitOutcome{

@@ -89,7 +89,7 @@ func (s *Service) Live(ctx context.Context, jobs []projection.Job) (live map[str
 	return live, err
 }
 
-// applyCancel cancels j. If the owner of its claim asks, the end of the work is recorded too, also where the
+// applyCancel cancels j. If the owner of its claim asks, the end of the work is recorded too, even if the
 // job was cancelled before.
 func applyCancel(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c Cancel) (
 	projection.Job, error) {

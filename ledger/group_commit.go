@@ -80,7 +80,7 @@ func (r *request) leave(why error) error {
 }
 
 // commitLoop is the one writer: it takes a request, opens a transaction, adds whatever else waits, and
-// commits. Where a function ends the goroutine, another one goes on.
+// commits. If a function ends the goroutine, another one goes on.
 func (s *Store) commitLoop() {
 	defer func() {
 		if s.exited {

@@ -2,7 +2,7 @@ package ledger
 
 import "fmt"
 
-// Where a commit is not durable yet, the callers of its functions are answered once it has been synced. The
+// If a commit is not durable yet, the callers of its functions are answered once it has been synced. The
 // commit loop goes on meanwhile, and so do other processes. They may see such a commit: what they write is
 // synced after it. What they report is not, so Read syncs what it shows.
 

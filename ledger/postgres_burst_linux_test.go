@@ -10,7 +10,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// A burst in which the server hangs is cancelled, and its function does the work. Where the server does not
+// A burst in which the server hangs is cancelled, and its function does the work. If the server does not
 // hear of that, the outcome is unknown.
 func TestPostgresBurstThatHangs(t *testing.T) {
 	t.Parallel()

@@ -89,7 +89,7 @@ const scanPage = 512 // events read in one step
 var scanAhead int64 = 20_000
 
 // readAhead reads the committed events concurrently with the caller. Those are all or nearly all events, and
-// events never change. Where some have left the ledger meanwhile, it reads none. It advances what.After; the
+// events never change. If some have left the ledger meanwhile, it reads none. It advances what.After; the
 // caller reads the rest itself, which may be everything. done means that the scan has ended.
 func (tx *Tx) readAhead(ctx context.Context, what *Scan, yield func([]Scanned, error) bool) (done bool) {
 	names, err := tx.store.openSnapshot(ctx)
@@ -172,7 +172,7 @@ func (r *pageReader) next(ctx context.Context, batch []Scanned) (_ []Scanned, er
 }
 
 // ReadConcurrently runs fn in a goroutine on a snapshot that begins now and shows what is committed, at least
-// what the snapshot of tx shows. The caller calls wait, which returns fn's error. Where a server gives no
+// what the snapshot of tx shows. The caller calls wait, which returns fn's error. If a server gives no
 // connection for it, wait runs fn with tx.
 func (tx *Tx) ReadConcurrently(ctx context.Context, fn func(*Tx) error) (wait func() error) {
 	done := make(chan error, 1)

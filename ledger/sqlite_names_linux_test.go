@@ -6,7 +6,7 @@ import (
 	"jobledger/ledger"
 )
 
-// Where the kernel does not say whether a file is a mount point, the list of mounts does.
+// If the kernel does not say whether a file is a mount point, the list of mounts does.
 func TestMountsHaveFile(t *testing.T) {
 	const mounts = `21 1 8:1 / / rw,relatime - ext4 /dev/root rw
 35 21 8:1 /srv/jobs.db /data/jobs.db rw,relatime shared:1 - ext4 /dev/root rw

@@ -2,7 +2,7 @@ package ledger
 
 import "jobledger/ledger/internal/engine"
 
-// Rows are the rows of a query. The caller closes them, also after an error.
+// Rows are the rows of a query. The caller closes them, even after an error.
 type Rows = engine.Rows
 
 // BulkStmt is a statement that writes one row or many at once. Make each one once and keep it: a Tx buffers
@@ -22,7 +22,7 @@ const (
 	JSONColumn  = engine.JSON
 )
 
-// NewUpsert returns a BulkStmt that inserts rows. Where a row with the same key exists, it replaces the other
+// NewUpsert returns a BulkStmt that inserts rows. If a row with the same key exists, it replaces the other
 // columns.
 func NewUpsert(table, key string, types ColumnTypes, columns ...string) *BulkStmt {
 	return engine.NewUpsert(table, key, types, columns...)

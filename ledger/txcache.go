@@ -93,7 +93,7 @@ func (c *TxCache) KeepRare(k event.Kind, value any) {
 	c.rare[k] = value
 }
 
-// Rare returns what KeepRare keeps for a kind; ok is false if that is nothing, also where another writer has
+// Rare returns what KeepRare keeps for a kind; ok is false if that is nothing, even if another writer has
 // appended events since.
 func (c *TxCache) Rare(k event.Kind) (value any, ok bool) {
 	if c == nil || c.rareCovers != c.tx.base {

@@ -20,7 +20,7 @@ type Segment struct {
 }
 
 // Segments returns the segments that had been archived by the event until, in order; 0 is the last event.
-// Where a later event describes the file of one, its Parts are those of that. These events are few.
+// If a later event describes the file of one, its Parts are those of that. These events are few.
 func Segments(ctx context.Context, tx *ledger.Tx, until int64) (found []Segment, err error) {
 	f := ledger.Filter{Kinds: []event.Kind{event.KindArchived, event.KindArchiveDescribed}, Until: until}
 	for e, err := range tx.Events(ctx, f) {

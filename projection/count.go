@@ -8,7 +8,7 @@ import (
 	"jobledger/projection/keyframe"
 )
 
-// CountUpTo returns how many jobs of the ledger have a number up to pos. Where a keyframe is near, it costs
+// CountUpTo returns how many jobs of the ledger have a number up to pos. If a keyframe is near, it costs
 // that and the events since.
 func CountUpTo(ctx context.Context, tx *ledger.Tx, pos int64) (n int64, err error) {
 	horizon, err := Horizon(ctx, tx)

@@ -81,6 +81,10 @@ var (
 		{regexp.MustCompile(`(?i)\bof before\b`), "old, earlier, older than"},
 		{regexp.MustCompile(`(?i)\bfor otherwise\b`), "otherwise"},
 		{regexp.MustCompile(`(?i)\bsays? no other\b`), "set nothing themselves"},
+		{regexp.MustCompile(`\bis the way back\b`), "restore …"},
+		{regexp.MustCompile(`, also (where|after|if|when|while)\b`), "even if …"},
+		{regexp.MustCompile(`(^|[.;:] |// )Where (it|there|that|this|one|no|they|these|some|nothing|all)\b`),
+			"If …"},
 	}
 	rightPhrases = regexp.MustCompile(`(?i)\b(there|here)( \w+)? (is|was|be|been) no \w+|` +
 		`\b(is|was|be) no (longer|more|less|later|larger|better|worse|other|sooner)\b`)

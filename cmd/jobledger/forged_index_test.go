@@ -37,7 +37,7 @@ func forgeIndexes(t *testing.T, dir, id string) (forged int) {
 	return forged
 }
 
-// A job that left is found by every command, also where the index of the archive does not have it any more;
+// A job that left is found by every command, even if the index of the archive does not have it any more;
 // archive check says so, and makes the index again.
 func TestForgedIndexHidesNoJob(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "archive")

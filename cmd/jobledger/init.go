@@ -12,7 +12,7 @@ func initVerb(p *program) cli.Verb {
 	return cli.Verb{
 		Name: "init", Here: true, Group: cli.GroupSetUp, Usage: "make an empty ledger",
 		About: "A ledger is one SQLite file that only you can read; while it is in use, a -wal and a -shm file " +
-			"lie next to it and belong to it. Where there is a ledger already, nothing happens. enqueue and work " +
+			"lie next to it and belong to it. If there is a ledger already, nothing happens. enqueue and work " +
 			"make one too.\n" +
 			"In PostgreSQL a ledger is a schema of a database, which must be there: jobledger, or the one that " +
 			"?schema= of --db names. To make it takes the right to create in the database; who works with it later " +

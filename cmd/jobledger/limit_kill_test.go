@@ -15,7 +15,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// holdSlot takes one of so many locks, which end with the process, for a while. Where all are taken, more
+// holdSlot takes one of so many locks, which end with the process, for a while. If all are taken, more
 // commands run at once than the limit allows.
 const holdSlot = `for i in $(seq %d); do
 	exec 9>"slot$i"

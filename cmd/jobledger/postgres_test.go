@@ -125,7 +125,7 @@ func TestPostgresWorkerSurvivesServerRestart(t *testing.T) {
 		s.eventually("it works", func() bool { return s.linesOf("ran") > 20*(n+1) })
 		away()
 		if code, said := s.fails("status"); code != cli.ExitBusy ||
-			!strings.Contains(said, "the server is away or out of reach") {
+			!strings.Contains(said, "the server is down or out of reach") {
 			t.Errorf("status without a server ended with %d: %s", code, said)
 		}
 		time.Sleep(300 * time.Millisecond) // the server is away for this long
@@ -272,7 +272,7 @@ func TestPostgresWrongPlaces(t *testing.T) {
 			`FATAL: password authentication failed for user "reader"`,
 			"PGPASSWORD, ~/.pgpass or --db gives the password"},
 		"no server": {away.String(), "list", cli.ExitBusy, "the server cannot be reached: ",
-			"the server is away or out of reach; try again"},
+			"the server is down or out of reach; try again"},
 		"no database": {at("reader", "geheim", "none"), "list", cli.ExitUsage, "no ledger at postgres://reader@",
 			"'jobledger init' makes one, in a database that is there"},
 		"no schema": {at("reader", "geheim", "") + "&schema=other", "list", cli.ExitUsage,

@@ -14,7 +14,7 @@ import (
 )
 
 // questions are those of package projection/query, with the command, the route of the API and the page that
-// print the answer. Where one of them is missing, why says the reason.
+// print the answer. If one of them is missing, why says the reason.
 var questions = []struct {
 	name, command, route, page string
 	why                        string

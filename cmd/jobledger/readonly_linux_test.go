@@ -153,7 +153,7 @@ func TestOlderLedgerOnReadOnlyDiskIsRead(t *testing.T) {
 	}
 }
 
-// Where there is no room for a copy, the answer says what to copy, and does not say "try again".
+// If there is no room for a copy, the answer says what to copy, and does not say "try again".
 func TestLedgerOnReadOnlyDiskWithoutRoomForCopy(t *testing.T) {
 	t.Parallel()
 	ledgertest.Slow(t)

@@ -146,7 +146,7 @@ func TestActsOnOneJob(t *testing.T) {
 	commandstest.Verify(t, s.Store)
 }
 
-// The tag of a job is good for If-Match, and so is its seq. Where the job has moved on, the answer says how
+// The tag of a job is good for If-Match, and so is its seq. If the job has moved on, the answer says how
 // it is. For If-None-Match the tag also differs by what the caller may see, and once the bodies are erased.
 func TestTagsOfJob(t *testing.T) {
 	s := newScenario(t)

@@ -128,7 +128,7 @@ func ownersHaveShapes(t *testing.T, s *scenario, get func(string) string) {
 }
 
 // lanesHaveWhatOperatorsDid compares the acts of lanes with the events, and the new versions with the
-// starts of workers, also if the old ones started before the window.
+// starts of workers, even if the old ones started before the window.
 func lanesHaveWhatOperatorsDid(t *testing.T, s *scenario, get func(string) string) {
 	l := readLanes(t, get, nightWindow)
 	var words []string

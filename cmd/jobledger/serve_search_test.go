@@ -51,7 +51,7 @@ func searchAll(t *testing.T, fetch func(string) string, path string, between fun
 }
 
 // A search that ends by its time goes on with its cursor, and finds to its end exactly what one finds that
-// takes its time, in the same order, also while jobs are enqueued. It says how many jobs it has looked at.
+// takes its time, in the same order, even while jobs are enqueued. It says how many jobs it has looked at.
 func TestSearchGoesOn(t *testing.T) {
 	t.Parallel()
 	s := newScenario(t)

@@ -13,7 +13,7 @@ import (
 	"jobledger/ledger/event"
 )
 
-// A window about a moment of the past shows nothing that came later, also where it was chosen before the
+// A window about a moment of the past shows nothing that came later, even if it was chosen before the
 // moment.
 func TestWindowsEndAtTheirMoment(t *testing.T) {
 	t.Parallel()
@@ -68,7 +68,7 @@ func TestWindowOfAQuietHour(t *testing.T) {
 	commandstest.Verify(t, s.Store)
 }
 
-// Failures lead to their jobs, also where these have succeeded since.
+// Failures lead to their jobs, even if these have succeeded since.
 func TestFailuresLeadToTheirJobs(t *testing.T) {
 	t.Parallel()
 	_, get := serveNight(t)

@@ -17,7 +17,7 @@ import (
 const rootQueue = "root"
 
 // admitSecond shares the ledger with a second user by its group, and gives that user the program, and a
-// command that becomes root. Where this process cannot be several users, it does nothing.
+// command that becomes root. If this process cannot be several users, it does nothing.
 func (s *soak) admitSecond() {
 	if !s.edges || s.disk == 0 {
 		return

@@ -287,7 +287,7 @@ func oldProgram(t testing.TB, commit string) string {
 	return filepath.Join(dir, "old")
 }
 
-// TestUpgradeWhileWorkersRun: old workers work while the new program migrates their ledger. Where the schema
+// TestUpgradeWhileWorkersRun: old workers work while the new program migrates their ledger. If the schema
 // lets them, they go on, side by side with new workers for a minute. Where not, they end and say why, and the
 // new workers do their jobs. In both cases no acknowledged job is lost, and none has two commands at once.
 // The old program does not open a file with the new schema, and changes nothing in it.

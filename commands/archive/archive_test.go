@@ -241,7 +241,7 @@ func TestCloseOfACopyWritesTheSameFiles(t *testing.T) {
 	}
 }
 
-// Where a crash left a whole file without its event, the next Close adopts it.
+// If a crash left a whole file without its event, the next Close adopts it.
 func TestCloseAdoptsTheFileOfACrash(t *testing.T) {
 	s := ofNight(t, 1000)
 	dir, spare := t.TempDir(), ofNight(t, 1000)

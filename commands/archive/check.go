@@ -110,7 +110,7 @@ func (c *checker) all(ctx context.Context, dir string, fn func(File) error) erro
 			c.whole, c.before = false, nil
 			continue
 		}
-		whole := f.State != Missing // the file itself, also if a part of it was wrong
+		whole := f.State != Missing // the file itself, even if a part of it was wrong
 		if whole {
 			err := c.file(ctx, &f)
 			wrong, ok := errors.AsType[*partError](err)

@@ -64,7 +64,7 @@ const (
 	keeperAgain  = time.Hour      // between two looks at all jobs, while nothing is archived
 )
 
-// Step does what is due. Where there is no policy, it costs one look in an index a minute. What another
+// Step does what is due. If there is no policy, it costs one look in an index a minute. What another
 // process does at the same time is not an error.
 func (k *Keeper) Step(ctx context.Context) error {
 	if k.Dir == "" {

@@ -111,7 +111,7 @@ func (p *pace) free(ctx context.Context, limit int) (left int64, err error) {
 const moveAfter = 4
 
 // pause leaves the ledger to others after a step: for twice as long as steps take, so that two of three
-// claims meet none, and on a server for as long. Where no other writes, it does not wait.
+// claims meet none, and on a server for as long. If no other writes, it does not wait.
 func (p *pace) pause(ctx context.Context) error {
 	if p.steps++; p.steps%moveAfter == 0 {
 		if err := p.store.MoveWAL(ctx); err != nil {

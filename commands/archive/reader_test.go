@@ -87,7 +87,7 @@ func (k *kept) file() string {
 	return found[0]
 }
 
-// The copy that is kept is read once, and then only what happened since is added. Where it does not fit the
+// The copy that is kept is read once, and then only what happened since is added. If it does not fit the
 // ledger, or was changed, it is made again.
 func TestReaderIsMovedForward(t *testing.T) {
 	k := newKept(t)

@@ -201,7 +201,7 @@ func (m *Removal) All(ctx context.Context, each func(event.Removed)) (sum event.
 const pagesAtOnce = 256
 
 // Shrink gives the free pages of the ledger's file back to the system, in short transactions with pauses as
-// Removal has them, and then shortens the -wal file. Where the file cannot shrink, it does nothing.
+// Removal has them, and then shortens the -wal file. If the file cannot shrink, it does nothing.
 func Shrink(ctx context.Context, store *ledger.Store) error {
 	if err := shrink(ctx, newPace(store), time.Time{}); err != nil {
 		return err

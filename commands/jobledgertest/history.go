@@ -88,7 +88,7 @@ func isEmpty(value any) bool {
 	return false
 }
 
-// Golden ends the test unless the History of the job is the content of the file. Where the environment has
+// Golden ends the test unless the History of the job is the content of the file. If the environment has
 // JOBLEDGER_UPDATE_GOLDEN=1 it writes the file, and its folder, instead: read the difference before you keep
 // it.
 func (l *Ledger) Golden(id event.JobID, file string) {

@@ -236,7 +236,7 @@ func column(t *testing.T, db *sql.DB, table string) map[string]int {
 	return counts
 }
 
-// Once lets one of several attempts make the effect, also where they run at the same time, and none where the
+// Once lets one of several attempts make the effect, even if they run at the same time, and none where the
 // first was rolled back.
 func TestOnceOfConcurrentAttempts(t *testing.T) {
 	t.Parallel()

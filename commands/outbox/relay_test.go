@@ -254,7 +254,7 @@ func TestRelayEndsWithItsLedger(t *testing.T) {
 	}
 }
 
-// TestRelayEndsWithItsContext: that is not an error, also where it ends before the first look.
+// TestRelayEndsWithItsContext: that is not an error, even if it ends before the first look.
 func TestRelayEndsWithItsContext(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()

@@ -34,7 +34,7 @@ type Command struct {
 	KillAfter  time.Duration // from TERM to KILL; default 10s
 
 	// Keeper is the argv of a program that sends a heartbeat of the claim that the environment describes (see
-	// [Environment]), such as {jobledger, heartbeat}; --lease and --cannot-end are added. Where this worker is
+	// [Environment]), such as {jobledger, heartbeat}; --lease and --cannot-end are added. If this worker is
 	// dead or frozen, the supervising parent runs it while a process of the command lives that it may not end,
 	// because it belongs to another user. nil: then such a process is left to the end of its lease.
 	Keeper []string

@@ -12,7 +12,7 @@ import (
 )
 
 // Error is a failure as the ledger records it. A Handler returns one, or an error that wraps one, as a value
-// or as a pointer. Where an Error wraps another, the outer one decides and the inner one fills in what the
+// or as a pointer. If an Error wraps another, the outer one decides and the inner one fills in what the
 // outer one leaves out.
 //
 // A RetryIn that is over already, because it was counted to a time that has passed, runs the job again at

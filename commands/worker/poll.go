@@ -16,7 +16,7 @@ func randomDuration(limit time.Duration) time.Duration {
 	return rand.N(limit) // #nosec G404 -- no secret: it spreads workers out in time
 }
 
-// poll reports whether to claim now. Where the poller says so, it first reads whether a job is ready.
+// poll reports whether to claim now. If the poller says so, it first reads whether a job is ready.
 func (l *loop) poll() bool {
 	switch l.poller.next(time.Now()) {
 	case pollRest:

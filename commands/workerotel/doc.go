@@ -7,8 +7,8 @@
 //	}
 //	stats, err := w.Run(ctx)
 //
-// Where a job is enqueued, [Inject] writes the trace of the context into its tags. The attempts of the job
-// are then spans of that trace, also where the job came through an outbox:
+// If a job is enqueued, [Inject] writes the trace of the context into its tags. The attempts of the job
+// are then spans of that trace, even if the job came through an outbox:
 //
 //	job := commands.Enqueue{Queue: "mail", Payload: body}
 //	workerotel.Inject(ctx, &job)

@@ -257,7 +257,7 @@ func (f *fields) time(key string, v *time.Time) {
 	}
 }
 
-// timeText is time in its public form, also where it is stored: the views convert no field that is newer than
+// timeText is time in its public form, even if it is stored: the views convert no field that is newer than
 // they are.
 func (f *fields) timeText(key string, v *time.Time) {
 	public := f.public

@@ -99,7 +99,7 @@ func write(file *os.File, r Range, events iter.Seq2[event.Event, error]) (f Fact
 	return f, err
 }
 
-// publish gives the file at temp, of which f and parts are, the name path. Where there is one already that
+// publish gives the file at temp, of which f and parts are, the name path. If there is one already that
 // holds the same, it stays.
 func publish(temp, path string, f Facts, parts *Parts) (Facts, *Parts, error) {
 	err := os.Link(temp, path) // unlike a rename, it replaces no file

@@ -62,7 +62,7 @@ var andRefused = event.SQL(` AND EXISTS (SELECT 1 FROM events r
     WHERE r.job = c.job AND r.seq IS NULL AND r.kind = {refused} AND r.pos <= ?)`)
 
 // heldAtFrom selects the claims that began in a range of pos, up to From at most, and had not ended at From.
-// Where no index leads to them, the rows of the jobs do: a row shows more cheaply than the events that its
+// If no index leads to them, the rows of the jobs do: a row shows more cheaply than the events that its
 // job had ended.
 func (f Filter) heldAtFrom(after, until int64) (query string, args []any) {
 	from, args, indexed := f.index(after)

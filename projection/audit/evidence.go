@@ -230,11 +230,11 @@ func (v *verifier) pass(ctx context.Context, w *evidence, pos int64) (ok bool, e
 			return false, err
 		}
 	}
-	// Where the block of the event has gaps, it is passed as a whole later.
+	// If the block of the event has gaps, it is passed as a whole later.
 	return pos > v.horizon || pos-1 == w.tree.Size()+int64(len(w.part)), nil
 }
 
-// compareBlock compares the hash of block n with the stored one. Where they differ, the tree goes on with the
+// compareBlock compares the hash of block n with the stored one. If they differ, the tree goes on with the
 // stored one, so that one change is one finding.
 func (v *verifier) compareBlock(ctx context.Context, n int64, block proof.Hash) error {
 	w := v.evidence

@@ -237,7 +237,7 @@ func countDrained(list []*laneCursor) (n int) {
 }
 
 // WarmupQueries implements ledger.CachedValue: what was queued since, and the next jobs of the lane of the
-// speculation. Where nothing is queued by others, an emptied lane stays empty.
+// speculation. If nothing is queued by others, an emptied lane stays empty.
 func (c *claimCache) WarmupQueries(after int64, alone bool) (queries []ledger.WarmupQuery) {
 	if !alone {
 		queries = append(queries, ledger.WarmupQuery{Query: queuedSince,

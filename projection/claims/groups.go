@@ -85,7 +85,7 @@ func (s *Search) fillGroups(ctx context.Context, l *laneCursor) error {
 		if err := s.fillFrom(ctx, l, candidates, left); err != nil {
 			return err
 		}
-		// Where the clock ran back, the first jobs of all candidates may be due between now and then.
+		// If the clock ran back, the first jobs of all candidates may be due between now and then.
 		if len(l.buffered) > 0 || len(candidates) < most {
 			return nil
 		}

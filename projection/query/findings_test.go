@@ -9,7 +9,7 @@ import (
 	"jobledger/projection"
 )
 
-// TestFindingsHostWithOthers: a host whose other worker lived on has not fallen silent, also where only one
+// TestFindingsHostWithOthers: a host whose other worker lived on has not fallen silent, even if only one
 // of its workers, or one queue, is asked for.
 func TestFindingsHostWithOthers(t *testing.T) {
 	s := night(t)

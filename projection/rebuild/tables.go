@@ -155,7 +155,7 @@ func (r *Report) rates(ctx context.Context, tx *ledger.Tx, folded limit.Set, hor
 	return nil
 }
 
-// dependencies makes the tables of what jobs wait for again, if they differ from all events. Where no job
+// dependencies makes the tables of what jobs wait for again, if they differ from all events. If no job
 // ever waited, it reads no event.
 func (r *Report) dependencies(ctx context.Context, tx *ledger.Tx, s *Plan) error {
 	tail, err := tx.Tail(ctx)

@@ -139,7 +139,7 @@ func (l *logFile) shorten() error {
 	return l.file.Truncate(l.size)
 }
 
-// close shortens the file if it is too long, and closes it. Where the file does not hold all that was
+// close shortens the file if it is too long, and closes it. If the file does not hold all that was
 // written, or could not be made, kept is the digest of what it holds.
 func (l *logFile) close(salt []byte) (kept string, err error) {
 	switch {

@@ -35,7 +35,7 @@ type BulkStmt struct {
 	Compared int
 }
 
-// NewUpsert returns a BulkStmt that inserts rows. Where a row with the same key exists, it replaces the other
+// NewUpsert returns a BulkStmt that inserts rows. If a row with the same key exists, it replaces the other
 // columns.
 func NewUpsert(table, key string, types Types, columns ...string) *BulkStmt {
 	var set []string

@@ -10,7 +10,7 @@ import (
 	"reflect"
 )
 
-// Rows are the rows of a query. The caller closes them, also after an error.
+// Rows are the rows of a query. The caller closes them, even after an error.
 type Rows struct {
 	ctx     context.Context
 	rows    driver.Rows

@@ -45,7 +45,7 @@ const selectAlone = `SELECT pg_try_advisory_xact_lock_shared($1),
 const selectRepair = `SELECT true, 0::bigint FROM pg_advisory_xact_lock($1)`
 
 // beginLocked begins a transaction, takes the lock, for which it waits for at most wait, and reads the head.
-// Where a table of the lock is missing it takes the advisory lock only.
+// If a table of the lock is missing it takes the advisory lock only.
 func (p *Engine) beginLocked(
 	ctx context.Context, wait time.Duration, queries []engine.WarmupQuery, missing bool,
 ) (at engine.Head, err error) {

@@ -69,7 +69,7 @@ func (f *Engine) Begin(ctx context.Context, o engine.BeginOptions) (*engine.Sess
 
 // Commit implements engine.Engine. Notifications are sent apart from it.
 func (f *Engine) Commit(engine.Topic) error {
-	// Where a sync has failed since Begin, its callers may be here again, and get its error once only. Frames of
+	// If a sync has failed since Begin, its callers may be here again, and get its error only once. Frames of
 	// this transaction may be lost too, so it begins again.
 	if f.late.Broken() {
 		return fmt.Errorf("%w: a sync of the -wal file has failed", engine.ErrRetry)

@@ -39,7 +39,7 @@ type Inspection struct {
 }
 
 // Inspect begins a snapshot of the ledger at dsn. It migrates nothing, writes nothing and leaves no file
-// behind, so it works on read-only media, except that SQLite creates a missing -shm next to a -wal. Where it
+// behind, so it works on read-only media, except that SQLite creates a missing -shm next to a -wal. If it
 // cannot, a copy is read. Errors: as those of Open without create; ErrForeignSidecar. A network file system
 // and a second name are not errors here.
 func Inspect(ctx context.Context, dsn string) (*Inspection, error) {

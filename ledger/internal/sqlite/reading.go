@@ -182,7 +182,7 @@ func checkRoom(folder, path string) error {
 	return nil
 }
 
-// copyWithWAL copies a file that no process writes, and its -wal file. Where a process of this host has the
+// copyWithWAL copies a file that no process writes, and its -wal file. If a process of this host has the
 // ledger open, there is a -shm file, and SQLite can read it. So closing the file here drops no locks.
 func copyWithWAL(from, to string) error {
 	for _, suffix := range []string{"", "-wal"} {

@@ -22,7 +22,7 @@ type Head struct {
 }
 
 // Heads compares the rows of group_heads with the queued jobs and the live claims, and with what the
-// fold says was served. Where that began after the first event, served is as it is stored; so it is where the
+// fold says was served. If that began after the first event, served is as it is stored; so it is where the
 // last claim came after the event at until, or where it may have left the ledger, up to horizon.
 func Heads(ctx context.Context, tx *ledger.Tx, f *fold.Fold, whole bool, horizon, until int64) (
 	found []Head, err error) {

@@ -37,7 +37,7 @@ func usedMore(horizon int64, got, want any) bool {
 	return horizon > 0 && stored >= folded
 }
 
-// Limits compares the rows of limits with the fold. Where that began after the first event (whole is
+// Limits compares the rows of limits with the fold. If that began after the first event (whole is
 // false), what the claims have used of a rate is as it is stored. Claims up to horizon may have left the
 // ledger; then the fold knows the least that was used.
 func Limits(ctx context.Context, tx *ledger.Tx, folded limit.Set, whole bool, horizon int64) (

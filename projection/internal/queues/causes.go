@@ -14,7 +14,7 @@ import (
 	"jobledger/projection/limit"
 )
 
-// Cause is what a job waits for. Where several apply, it is the first of them.
+// Cause is what a job waits for. If several apply, it is the first of them.
 type Cause int
 
 // The causes, in order.

@@ -87,7 +87,7 @@ func (f *Depth) Begin(ctx context.Context, tx *ledger.Tx, m projection.Moment) e
 // queuesBefore are the queues of the jobs that were enqueued up to a pos.
 const queuesBefore = `SELECT DISTINCT queue FROM jobs WHERE n <= ?`
 
-// AddQueues adds the queues that had jobs at m, also where all of these have ended. A keyframe near m has
+// AddQueues adds the queues that had jobs at m, even if all of these have ended. A keyframe near m has
 // them.
 func (f *Depth) AddQueues(ctx context.Context, tx *ledger.Tx, m projection.Moment) error {
 	if m.Pos == 0 || f.merged {

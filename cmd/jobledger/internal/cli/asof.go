@@ -21,7 +21,7 @@ func AsOfFlag() Flag {
 
 // WideFlag is --wide, for a table that drops columns on a narrow terminal.
 func WideFlag() Flag {
-	return &BoolFlag{Name: "wide", Usage: "every column, also where a line is wider than the terminal"}
+	return &BoolFlag{Name: "wide", Usage: "every column, even if a line is wider than the terminal"}
 }
 
 // MomentFlag reads a flag whose value is a moment of the past; given is false without the flag.

@@ -141,7 +141,7 @@ func ThisWorker(name, version string) event.Worker {
 	return event.Worker{Name: name, Boot: process.NewBoot(), Host: host, PID: os.Getpid(), Version: version}
 }
 
-// ParentWorker is ThisWorker for the process that started this one, such as a shell. Where the system says
+// ParentWorker is ThisWorker for the process that started this one, such as a shell. If the system says
 // when that process began, Boot is the same each time.
 func ParentWorker(name, version string) event.Worker {
 	w, pid := ThisWorker(name, version), os.Getppid()

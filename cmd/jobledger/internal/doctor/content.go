@@ -137,9 +137,9 @@ func (d *examination) remedy(err error) string {
 	case errors.Is(err, fs.ErrPermission):
 		return "run doctor as the owner of the ledger, or let this user read what it names"
 	case isFile:
-		return "see why " + file.Path + " cannot be read; the ledger itself is not concerned"
+		return "see why " + file.Path + " cannot be read; the ledger itself is not affected"
 	}
-	return "'" + d.command("verify") + "' says what is wrong; a backup is the way back"
+	return "'" + d.command("verify") + "' says what is wrong; restore a backup"
 }
 
 func (d *examination) guards(ctx context.Context, tx *ledger.Tx) error {

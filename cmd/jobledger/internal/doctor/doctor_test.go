@@ -315,7 +315,7 @@ func TestRemedyOfUnreadableFolder(t *testing.T) {
 		{&fs.PathError{Op: "open", Path: "/x/jobs.db.logs", Err: syscall.EACCES}, "run doctor as the owner"},
 		{&fs.PathError{Op: "readdirent", Path: "/x/jobs.db.logs", Err: syscall.EIO},
 			"see why /x/jobs.db.logs cannot"},
-		{ledger.ErrDamaged, "a backup is the way back"},
+		{ledger.ErrDamaged, "restore a backup"},
 	} {
 		if got := d.remedy(tt.err); !strings.Contains(got, tt.want) {
 			t.Errorf("%v: got %q, want %q", tt.err, got, tt.want)

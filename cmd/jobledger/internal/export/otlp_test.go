@@ -248,7 +248,7 @@ func TestSpansOfTheBadNight(t *testing.T) {
 	verify(t, store)
 }
 
-// A job that came with a trace is part of that, with links to the span that it names, also where it had ended
+// A job that came with a trace is part of that, with links to the span that it names, even if it had ended
 // before the window began, and was retried. What no trace can be is left alone.
 func TestSpansOfATrace(t *testing.T) {
 	t.Parallel()

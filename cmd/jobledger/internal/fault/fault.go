@@ -95,20 +95,19 @@ var knownErrors = []struct {
 			"then try again"},
 	{ledger.ErrSecondName, ExitUnexpected, "'jobledger doctor' says more"},
 	{ledger.ErrReplaced, ExitBusy, "the file was exchanged under this process; start it again"},
-	{ledger.ErrFull, ExitBusy, "the disk is full; free some space and try again: what was done is not done " +
-		"twice"},
-	{syscall.EMFILE, ExitBusy, "this process may open no more files; raise 'ulimit -n' and try again"},
-	{syscall.ENFILE, ExitBusy, "this machine may open no more files; try again when some are closed"},
-	{ledger.ErrIO, ExitBusy, "a fault of the disk, a quota, or a limit that 'ulimit -a' shows; put it right " +
-		"and try again: what was done is not done twice"},
+	{ledger.ErrFull, ExitBusy, "the disk is full; free some space and try again; nothing is done twice"},
+	{syscall.EMFILE, ExitBusy, "this process has too many open files; raise 'ulimit -n' and try again"},
+	{syscall.ENFILE, ExitBusy, "this machine has too many open files; try again when some are closed"},
+	{ledger.ErrIO, ExitBusy, "a disk fault, a quota, or a limit that 'ulimit -a' shows; fix it and try again; " +
+		"nothing is done twice"},
 	{ledger.ErrUnknown, ExitBusy, "send the same command again: if it was done, you get the same answer"},
-	{ledger.ErrBusy, ExitBusy, "another process holds the write lock for long; try again"},
+	{ledger.ErrBusy, ExitBusy, "another process has held the write lock for too long; try again"},
 	{ledger.ErrReadOnly, ExitUnexpected, "you need to be allowed to write the ledger, its folder, and the " +
 		"-wal and -shm next to it"},
 	{ledger.ErrAltered, ExitUnexpected, "'jobledger verify' lists what is altered, 'jobledger rebuild' puts " +
 		"it right; commands that only read still work"},
-	{ledger.ErrDamaged, ExitUnexpected, "'jobledger verify' says what is wrong; a copy that 'jobledger " +
-		"backup' made is the way back"},
+	{ledger.ErrDamaged, ExitUnexpected, "'jobledger verify' says what is wrong; restore a copy " +
+		"made by 'jobledger backup'"},
 	{ledger.ErrUnknownKind, ExitUnexpected, "a newer jobledger wrote it, or it is damaged; 'jobledger " +
 		"verify' says more"},
 	{projection.ErrArchived, ExitNothing, "what has left the ledger is in its archive"},
@@ -137,20 +136,20 @@ var serverHints = []struct {
 	{ledger.ErrNotALedger, "give --db another database, or another schema of this one: ?schema=NAME"},
 	{ledger.ErrReplaced, "another server answers now, which lacks events, as after a failover that lost " +
 		"commits; look what became of them"},
-	{ledger.ErrFull, "the server's disk is full; free some space there and try again: what was done is not " +
-		"done twice"},
-	{ledger.ErrIO, "the server is away or out of reach; try again: what was done is not done twice"},
+	{ledger.ErrFull, "the server's disk is full; free some space there and try again; nothing is done " +
+		"twice"},
+	{ledger.ErrIO, "the server is down or out of reach; try again; nothing is done twice"},
 	{ledger.ErrUnknown, "send the same command again: if it was done, you get the same answer"},
 	{ledger.ErrNoSession, "all sessions of the pooler are taken, and each worker keeps its own: give the " +
 		"pool more (PgBouncer: default_pool_size, max_client_conn), end a worker, or give workers the " +
 		"server itself as --db; then try again"},
-	{ledger.ErrBusy, "another process holds the write lock for long, or the server takes no more " +
-		"connections; 'jobledger doctor' may say more, else try again"},
+	{ledger.ErrBusy, "another process has held the write lock for too long, or the server accepts no " +
+		"more connections; 'jobledger doctor' may say more, else try again"},
 	{ledger.ErrReadOnly, "to write takes the rights of jobledger_worker, to make a ledger those of its " +
 		"owner, also to put its guards back (see schema/postgres/roles.sql), and a server that is not a standby"},
 	{ledger.ErrAltered, "'jobledger verify' lists what is altered, 'jobledger rebuild' puts it right as the " +
 		"schema's owner; commands that only read still work"},
-	{ledger.ErrDamaged, "'jobledger verify' says what is wrong; a backup of the database is the way back"},
+	{ledger.ErrDamaged, "'jobledger verify' says what is wrong; restore a backup of the database"},
 }
 
 // ServerHint returns the hint for err where the ledger is in PostgreSQL. A hint of the error's own stays.

@@ -63,7 +63,7 @@ func Attempts(ctx context.Context, tx *ledger.Tx, asked url.Values, job int64, n
 func KindNames() []string { return words.Of(event.Kinds(), event.Kind.String) }
 
 // EventKinds returns the kinds of events that words select; none: all. A word is a kind, or - and a kind that
-// is left out. Where no word is a kind, all others are selected.
+// is left out. If no word is a kind, all others are selected.
 func EventKinds(words []string) (kinds []event.Kind, err error) {
 	var out []event.Kind
 	for _, word := range words {

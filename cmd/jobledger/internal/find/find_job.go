@@ -121,7 +121,7 @@ func suffixOf(found []projection.Job) string {
 	return id[len(id)-leastSuffix:]
 }
 
-// missing is the error for a queue that has no such job. Where the queue has none at all, it names a similar
+// missing is the error for a queue that has no such job. If the queue has none at all, it names a similar
 // one that has.
 func (r Ref) missing(ctx context.Context, tx *ledger.Tx) error {
 	err := fmt.Errorf("%w: %s", commands.ErrNoJob, r)

@@ -27,7 +27,7 @@ func Typed(text string) Ref {
 	return r
 }
 
-// findByNumber finds the job whose first event is at pos r.NO. Where an id begins with these digits too, it
+// findByNumber finds the job whose first event is at pos r.NO. If an id begins with these digits too, it
 // is left open which job is meant.
 func (r Ref) findByNumber(ctx context.Context, tx *ledger.Tx) (projection.Job, error) {
 	found, err := projection.Find(ctx, tx, r.ID, candidates+1)

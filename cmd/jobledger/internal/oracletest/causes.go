@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// waitCauses are what jobs wait for. Where several apply, it is the first.
+// waitCauses are what jobs wait for. If several apply, it is the first.
 var waitCauses = []string{"dependency", "schedule", "paused", "limit", "worker"}
 
 // Causes is how long the jobs of each queue waited within w, and for what: each job is looked at between each

@@ -116,7 +116,7 @@ func signedWith(text []byte, private []string) (bool, error) {
 	return same, nil
 }
 
-// SignWith returns the text of h signed with private keys. Where the ledger has named public keys, one of
+// SignWith returns the text of h signed with private keys. If the ledger has named public keys, one of
 // them must be among those of the private ones: verify rejects another signature. Without private keys the
 // text is not signed.
 func (h Head) SignWith(private []string) ([]byte, error) {

@@ -3,10 +3,10 @@ package state
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strings"
 	"unicode"
 
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/projection"
 )
@@ -37,7 +37,7 @@ func What(ctx context.Context, tx *ledger.Tx, j projection.Job) (string, error) 
 	blank := func(c rune) bool { return c == ' ' || !unicode.IsPrint(c) }
 	text = strings.Join(strings.FieldsFunc(text, blank), " ")
 	if text == "" {
-		return fmt.Sprintf("(%d bytes)", len(payload)), nil
+		return "(" + words.Count(int64(len(payload)), "byte") + ")", nil
 	}
 	if runes := []rune(text); len(runes) > whatRunes || len(payload) > whatBytes {
 		text = string(runes[:min(len(runes), whatRunes)]) + "…"

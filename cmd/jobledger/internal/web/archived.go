@@ -109,7 +109,7 @@ func (s *Server) alsoArchived(routes []door.Route) []door.Route {
 	return routes
 }
 
-// onCopy answers r, a request for rt, from the copy. Where that is not made in time, it is for those who
+// onCopy answers r, a request for rt, from the copy. If that is not made in time, it is for those who
 // ask again.
 func (s *Server) onCopy(w http.ResponseWriter, r *http.Request, rt door.Route) error {
 	wait := wholeWait

@@ -99,7 +99,7 @@ func serveCertified(t *testing.T, ca string) (s *served, trust string) {
 	return s, cert
 }
 
-// with connects with the certificate in file, also where the server names other authorities; "": with none.
+// with connects with the certificate in file, even if the server names other authorities; "": with none.
 func with(file string) *http.Transport {
 	config := &tls.Config{InsecureSkipVerify: true} // #nosec G402
 	if file != "" {

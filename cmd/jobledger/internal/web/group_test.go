@@ -15,7 +15,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// Calls of many goroutines share requests, and each has an outcome of its own, also where the request that
+// Calls of many goroutines share requests, and each has an outcome of its own, even if the request that
 // they share is refused because of one of them.
 func TestCallsThatShareRequestsHaveTheirOwnOutcomes(t *testing.T) {
 	t.Parallel()

@@ -43,7 +43,7 @@ func TestLookIsKeptInCookies(t *testing.T) {
 	}
 }
 
-// Where nothing is, people get a page that leads on, and programs JSON.
+// If nothing is, people get a page that leads on, and programs JSON.
 func TestUnknownPathLeadsOn(t *testing.T) {
 	s := serve(t, "127.0.0.1:0")
 	session, _ := s.login()

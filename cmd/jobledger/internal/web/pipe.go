@@ -177,7 +177,7 @@ func (p *pipe) wait() {
 	}
 }
 
-// answer writes a line. Where nothing reads it, the pipe ends.
+// answer writes a line. If nothing reads it, the pipe ends.
 func (p *pipe) answer(a pipeAnswer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -246,7 +246,7 @@ func (d day) of(now time.Time, next bool) (t time.Time, gap, ok bool) {
 	return t, gap, false
 }
 
-// step is a way from one moment to another. The clock shows the same after days and months, also where a day
+// step is a way from one moment to another. The clock shows the same after days and months, even if a day
 // has 23 hours.
 type step struct {
 	months, days int

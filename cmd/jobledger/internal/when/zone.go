@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ZoneName is the name of zone in the IANA database, also where zone is [time.Local]; "": it is not known.
+// ZoneName is the name of zone in the IANA database, even if zone is [time.Local]; "": it is not known.
 func ZoneName(zone *time.Location) string {
 	if zone.String() == "Local" {
 		return localZone()

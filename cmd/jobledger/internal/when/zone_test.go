@@ -7,7 +7,7 @@ import (
 	"jobledger/commands/cron"
 )
 
-// InUTC says what a time of UTC is here, also where only the other half of the year has another offset, and
+// InUTC says what a time of UTC is here, even if only the other half of the year has another offset, and
 // nothing where the clocks agree.
 func TestInUTC(t *testing.T) {
 	times, err := cron.Parse("30 2 * * *", time.UTC)

@@ -65,7 +65,7 @@ func (w *Witness) Advance(ctx context.Context, store *ledger.Store) (Seen, error
 	return w.advance(ctx, store, Replacement{At: time.Now()})
 }
 
-// Accept keeps what the ledger is now, also where that is an alarm. What was seen before becomes a part of
+// Accept keeps what the ledger is now, even if that is an alarm. What was seen before becomes a part of
 // the history, with who accepted the ledger and why. It returns what was found before that. Errors: those of
 // Advance.
 func (w *Witness) Accept(ctx context.Context, store *ledger.Store, actor, reason string, at time.Time) (Seen,

@@ -19,7 +19,7 @@ type Column struct {
 // Table is output for people; programs read --json. Its cells are escaped.
 type Table struct {
 	Columns []Column
-	Wide    bool // every column at its full width, also where a line is wider than the terminal
+	Wide    bool // every column at its full width, even if a line is wider than the terminal
 	rows    [][]string
 }
 

@@ -25,7 +25,7 @@ const (
 func Folder(path string) string { return path + folderSuffix }
 
 // Make makes the folder and its files where they are missing. Users who can write the ledger at path can
-// write the doorbell, and it is the ledger's owner's, also where root makes it.
+// write the doorbell, and it is the ledger's owner's, even if root makes it.
 func Make(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {

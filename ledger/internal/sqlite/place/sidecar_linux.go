@@ -9,7 +9,7 @@ import (
 
 // The tag is an extended attribute: it lives as long as the file, and is read without opening the file, which
 // would drop SQLite's locks. It also names the file that bears it, so that a copied attribute has no effect.
-// Where the file system has no extended attributes, only missing ledgers are noticed.
+// If the file system has no extended attributes, only missing ledgers are noticed.
 const tagName = "user.jobledger.belongs"
 
 // identityOf returns a text that no other file has, not even a later one with the same inode number; "" if

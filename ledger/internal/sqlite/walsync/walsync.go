@@ -234,7 +234,7 @@ func (h walHead) size() int64 {
 }
 
 // Checkpoint runs run, which is a checkpoint, and takes notice of its error. No sync may succeed after one
-// that failed in a checkpoint without knowing of it, so there is none meanwhile. Where a sync has failed
+// that failed in a checkpoint without knowing of it, so there is none meanwhile. If a sync has failed
 // already, nothing runs: what was lost must not be moved into the database.
 func (f *File) Checkpoint(run func() error) {
 	f.mu.Lock()

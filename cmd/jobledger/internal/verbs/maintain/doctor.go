@@ -22,10 +22,10 @@ func (p *Verbs) Doctor() cli.Verb {
 			"and the kernel say of who uses the ledger, guards, clocks, leases that no process sweeps, workers " +
 			"that went silent, jobs that no worker takes, queues that fail or are late, schedules that are not " +
 			"carried out, and what is left lying about; with PostgreSQL at the " +
-			"server and its settings, its clock, rights, who holds the write lock for long, and what keeps " +
+			"server and its settings, its clock, rights, who holds the write lock too long, and what keeps " +
 			"vacuum back. Each finding has a code, says what was seen and what to do. A problem gives exit code " +
-			"8; advice does not. It only reads, makes no file, and may run at any time, on a ledger that is " +
-			"damaged too. 'jobledger verify' checks the history itself.",
+			"8; advice does not. It only reads, makes no file, and may run at any time, even on a damaged " +
+			"ledger. 'jobledger verify' checks the history itself.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "deep", Usage: "also let SQLite check the whole file", DisableDefaultText: true},
 		},

@@ -71,7 +71,7 @@ func (p *Verbs) restore(ctx context.Context, backup string, force bool) error {
 
 // restoreError adds exit codes and hints to the errors of files.Restore.
 func (p *Verbs) restoreError(err error, backup string) error {
-	const forced = "--force restores all the same; the ledger that is there stays next to the new one"
+	const forced = "--force restores anyway; the existing ledger stays next to the new one"
 	if e, ok := errors.AsType[*files.InUseError](err); ok {
 		return cli.WithHint(cli.Exitf(cli.ExitBusy, "%w", e),
 			"stop the workers, and whatever else uses the ledger, and try again")

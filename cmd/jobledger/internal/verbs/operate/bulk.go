@@ -50,7 +50,7 @@ const aboutBulk = "\nIn place of JOB, a filter selects jobs as in 'list': --stat
 	"--failure, --last-failure, --host, --from, --to or --find, within --queue if that is given; " +
 	"the queue alone is not a filter. --dry-run says how many there are. " +
 	"They are changed in chunks of one transaction each, the newest first, " +
-	"with an event for each job; jobs that change meanwhile are left as they are. Where it was cut off, the " +
+	"with an event for each job; jobs that change meanwhile are left as they are. If it was cut off, the " +
 	"same line goes on. Above 100 jobs --reason is required."
 
 // Bulk adds to v, whose arguments are jobs, the flags that select many.

@@ -32,7 +32,7 @@ func (p *Verbs) Checkpoint() cli.Verb {
 			"file. The checkpoint counts as handed out, and is recorded, when every command ended with 0 and every " +
 			"file was synced. What is only printed does not count.\n" +
 			"Each command and file is a place of its own, and gets a checkpoint unless it got one of the same " +
-			"events, signed with the same keys. Where no place is left, nothing is printed (3). --place gives the " +
+			"events, signed with the same keys. If no place is left, nothing is printed (3). --place gives the " +
 			"places of a line a name, for --list; otherwise it is exec: or to: and a digest of the line or file. " +
 			"'jobledger help security' has commands for --exec.",
 		Flags: []cli.Flag{

@@ -37,7 +37,7 @@ func (p *Verbs) Verify() cli.Verb {
 			"those of the ledger's log folder on this host. A file that differs is a finding; one that is missing " +
 			"is counted: you may have removed it, or it is on another host.\n" +
 			"With --against it also compares the ledger with checkpoints that were kept elsewhere: the first events " +
-			"of the ledger must be those of each. Where they part, it names the events among which the first " +
+			"of the ledger must be those of each. If they differ, it names the events among which the first " +
 			"difference is, and the restore that explains it, if one does.\n" +
 			"With --proof it checks a file that 'jobledger prove' made, of a job or with --consistency, and needs " +
 			"no ledger. It says what is proven, and what is not. --key and --checkpoint say whom to believe: " +
@@ -105,7 +105,7 @@ func (p *Verbs) verify(c *cli.Context) error {
 	printErr := p.printVerified(v, more, err == nil, c.IsSet("since"), time.Since(started))
 	if len(v.Findings) == 0 && errors.Is(err, ledger.ErrDamaged) { // so much that nothing could be checked
 		return cli.WithHint(cli.Exitf(cli.ExitDiscrepancy, "%w", err),
-			"a copy that 'jobledger backup' made is the way back")
+			"restore a copy made by 'jobledger backup'")
 	}
 	if len(v.Findings) == 0 {
 		return cmp.Or(err, printErr)
@@ -243,8 +243,8 @@ func discrepancy(v audit.Verified) error {
 	err := cli.Exitf(cli.ExitDiscrepancy, "%s; the first: %s", words.Count(int64(len(v.Findings)), "finding"),
 		print.Finding(first))
 	if v.Stopped {
-		return cli.WithHint(err, "nothing behind event %d could be checked; a copy that 'jobledger backup' made "+
-			"is the way back", v.Until)
+		return cli.WithHint(err, "nothing after event %d could be checked; restore a copy made by "+
+			"'jobledger backup'", v.Until)
 	}
 	mendable := func(f audit.Finding) bool {
 		return slices.Contains([]string{audit.FindGuard, audit.FindDiffers, audit.FindMissing, audit.FindExtra,

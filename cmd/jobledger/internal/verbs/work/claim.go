@@ -33,7 +33,7 @@ func (p *Verbs) Claim() cli.Verb {
 			"Before the lease ends, send a heartbeat, or end the claim with succeed, fail or release; else a sweep " +
 			"gives the job to another worker. Higher priorities come first, then what was due first. For running " +
 			"commands, 'jobledger work' does all of this.\n" +
-			"When nothing is ready the exit code is 3, also after --wait: there was no job, and to ask again is " +
+			"When nothing is ready the exit code is 3, even after --wait: there was no job, and to ask again is " +
 			"right.\n" +
 			"--sh prints the claim as variables for the shell, JOBLEDGER_JOB, JOBLEDGER_TOKEN and the others that " +
 			"a worker's command gets, and '(exit N)' when there is none, so that eval passes the exit code on. The " +

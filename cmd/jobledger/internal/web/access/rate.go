@@ -53,7 +53,7 @@ func (l *Limits) Bad(address string, now time.Time) {
 	of(&l.bad, address, now, rate.Every(time.Minute/BadAMinute), BadAMinute).AllowN(now, 1)
 }
 
-// of returns the counter of name. Where there are too many, the one that was not used for longest goes.
+// of returns the counter of name. If there are too many, the one that was not used for longest goes.
 func of(all *map[string]*counted, name string, now time.Time, limit rate.Limit, most int) *counted {
 	if *all == nil {
 		*all = make(map[string]*counted)

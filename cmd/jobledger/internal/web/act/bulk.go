@@ -96,7 +96,7 @@ func (a *Acts) Select(ctx context.Context, filter url.Values, pos int64) (set []
 }
 
 // Many carries out an act on the set of m, in chunks. A job that changed since the position of the set is
-// left as it is. Where it is cut off, the events say how far it came, and the same act goes on with the rest.
+// left as it is. If it is cut off, the events say how far it came, and the same act goes on with the rest.
 func (a *Acts) Many(ctx context.Context, m Many) (t Tally, err error) {
 	t = Tally{Act: m.Verb, Pos: m.Pos, MovedOn: []event.JobID{}, DryRun: m.DryRun}
 	if !isBulkVerb(m.Verb) {

@@ -127,7 +127,7 @@ func read(r *http.Request, v any) error {
 }
 
 // jobHandler carries out a verb on one job. The header If-Match has the tag of the job as the caller saw it,
-// or its seq. Where it has moved on, the answer has the job as it is.
+// or its seq. If it has moved on, the answer has the job as it is.
 func (a *Acts) jobHandler(verb string) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		var body jobAct

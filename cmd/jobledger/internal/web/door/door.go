@@ -237,7 +237,7 @@ func Reading(ctx context.Context) context.Context {
 
 // Caller returns who made r, or why that is not known: an error of its credential, or nil where there is
 // none. A request with a token has no other credential: neither its client's certificate nor its cookie is
-// looked at. Where the client has a certificate, the cookie is not.
+// looked at. If the client has a certificate, the cookie is not.
 func (d *Door) Caller(r *http.Request) (c Caller, ok bool, err error) {
 	switch {
 	case r.Header["Authorization"] != nil:

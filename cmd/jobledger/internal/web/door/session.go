@@ -122,7 +122,7 @@ func (s session) over(now time.Time) bool {
 	return now.Sub(s.began) > sessionLife || now.Sub(s.used) > sessionIdle
 }
 
-// begin returns the secret of a new session. Where there are too many, the one that was not used for longest
+// begin returns the secret of a new session. If there are too many, the one that was not used for longest
 // ends.
 func (s *sessions) begin(now time.Time) string {
 	s.mu.Lock()

@@ -45,7 +45,7 @@ func (c *Certificate) load() error {
 	return err
 }
 
-// current is the certificate that is in the files. Where they cannot be read, as between the writing of the
+// current is the certificate that is in the files. If they cannot be read, as between the writing of the
 // one and the other, it is the one before.
 func (c *Certificate) current() *tls.Certificate {
 	c.mu.Lock()
@@ -87,7 +87,7 @@ func (f *files) read(load func() error) error {
 	return nil
 }
 
-// refresh is read, once in a while. Where it goes wrong, what was read before stays.
+// refresh is read, once in a while. If it goes wrong, what was read before stays.
 func (f *files) refresh(what string, load func() error) {
 	now := time.Now()
 	if now.Sub(f.looked) < lookEvery {

@@ -81,7 +81,7 @@ func (d *deliverer) step(ctx context.Context) (next time.Time, err error) {
 	}
 }
 
-// record records how the claims ended, also when ctx has ended.
+// record records how the claims ended, even when ctx has ended.
 func (d *deliverer) record(ctx context.Context) error {
 	if len(d.ended) == 0 {
 		return nil

@@ -94,7 +94,7 @@ func (f *feed) step(ctx context.Context) (more bool, err error) {
 	return more, nil
 }
 
-// start is where to go on: after the newest delivery, or after what the endpoint names. Where that event is
+// start is where to go on: after the newest delivery, or after what the endpoint names. If that event is
 // not in the ledger any more, because restore replaced it, everything since the restore is new.
 func (f *feed) start(ctx context.Context, tx *ledger.Tx, tail int64) (pos int64, err error) {
 	newest, err := projection.List(ctx, tx, projection.Filter{Queues: []string{f.endpoint.Queue()}, Limit: 100})

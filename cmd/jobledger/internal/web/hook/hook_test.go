@@ -378,7 +378,7 @@ func TestWebhookWaitingIsBounded(t *testing.T) {
 	}
 }
 
-// Where a failover has put other events in the place of some that were delivered, the others are delivered
+// If a failover has put other events in the place of some that were delivered, the others are delivered
 // too, each once, and what is delivered is in the ledger.
 func TestWebhookAfterFailoverThatLostEvents(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ import (
 	"jobledger/ledger/ledgertest"
 )
 
-// What is read once for all who look is that of the ledger as it is, also where a failover has put other
+// What is read once for all who look is that of the ledger as it is, even if a failover has put other
 // events in the place of some that were read.
 func TestViewAfterFailoverThatLostEvents(t *testing.T) {
 	for _, more := range []int{0, 1, 5} { // the ledger is shorter than it was, as long, longer

@@ -15,7 +15,7 @@ type Kept[T any] struct {
 	cost time.Duration
 }
 
-// Read returns the value, by read where there is none that is young enough: at least as young as least, also
+// Read returns the value, by read where there is none that is young enough: at least as young as least, even
 // where it took no time. While another reads it, it waits for that.
 func (k *Kept[T]) Read(least time.Duration, read func() (T, error)) (T, error) {
 	k.mu.Lock()

@@ -39,7 +39,7 @@ func (m *Room) waitFor(w http.ResponseWriter, r *http.Request, c Caller, request
 			return nil, errNone
 		}
 		ready := true
-		if first { // a claim takes the write lock, also where nothing is ready
+		if first { // a claim takes the write lock, even if nothing is ready
 			if ready, err = m.isReady(r.Context(), request); err != nil {
 				return nil, err
 			}
