@@ -93,6 +93,8 @@ var shownTexts = []shownText{
 		AS (SELECT i, k.kind, count(*) AS n FROM kinds k JOIN past p ON p.kind = k.kind WHERE at > $hour GROUP BY
 		i ORDER BY i) SELECT coalesce(group_concat(n || ' ' || kind, ', '), 'no job was touched') AS text FROM
 		counts`, false},
+	{"/", "p problem", `✕ .*`, "", false},
+	{"", "li info", `info (?:\S+: )?\d+ jobs? failed for good within the hour, .*`, "", false},
 	{"", "li problem", `problem (?:(?P<q>\S+): )?(?P<n>\d+) jobs? ready, the first for (?P<age>\S+), and no ` +
 		`worker serves the ` +
 		`queue; its workers stopped, the last at (?P<at>\S+ \S+) \((?P<ago>\S+) ago\)` + remedy,

@@ -39,7 +39,7 @@ var questions = []struct {
 	{"Owner", "owner", "/api/v1/jobs/{job}/owner", "/jobs/{job}", ""},
 	{"Peaks", "incident", "/api/v1/incident", "", "the page shows the report as it is"},
 	{"Poison", "report poison", reports, "", noPage},
-	{"Problems", "status", "", "", "the overview asks the rules about each queue"},
+	{"Problems", "status", "", "/", "the metric jobledger_problems has their number by code"},
 	{"QueueMarks", "", "", "/queues/mail", "what a picture of a queue is marked with; events has it as text"},
 	{"Queues", "queues", "/api/v1/queues", "", "the page of a queue has the row of that queue"},
 	{"Recovery", "report recovery", reports, "", noPage},

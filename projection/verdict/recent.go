@@ -15,6 +15,8 @@ const (
 	fine   = 75 // minutes
 	coarse = 30 // minutes
 	reach  = 24 * 60
+
+	mostSpans = fine + reach/coarse + 25 // of a queue, before some are merged
 )
 
 // Reach is how far back the rules look.
@@ -22,7 +24,7 @@ const Reach = reach * time.Minute
 
 // Recent counts what each queue did, from some time ago on. It is fed transition by transition, so that it
 // costs nothing where another reader goes along them anyway. What it holds grows with the queues, by about
-// 120 spans each. The zero value is ready.
+// 150 spans each at most. The zero value is ready.
 type Recent struct {
 	Since  time.Time // what happened since then counts
 	Part   bool      // more happened in the day, which was not read
@@ -125,10 +127,10 @@ func (s *span) addVersion(version string, ended, failed int64) {
 // shrink merges the older ones of spans that have become many; at is the minute of the next one. It follows
 // a grid of whole coarse minutes, as [course.before] does, so that it changes no answer.
 func (r *Recent) shrink(all []span, at int64) []span {
-	if len(all) < 2*fine+reach/coarse {
+	if len(all) < mostSpans {
 		return all
 	}
-	var kept []span
+	kept := make([]span, 0, mostSpans)
 	for i := range all {
 		s := &all[i]
 		switch n := len(kept); {

@@ -94,17 +94,17 @@ func Say(p verdict.Problem, now time.Time) Concern {
 	case verdict.Failing:
 		c.Text, c.Remedy = sayFailing(p, now), "report failures -q "+queue
 	case verdict.Version:
-		c.Text = fmt.Sprintf("%s of the attempts failed since %s came %s (%d of %d), %s with %s before%s",
-			percent(p.Failed, p.Attempts), versionName(p.To), since(), p.Failed, p.Attempts, shareText(p.Before),
-			versionName(p.From), sayCause(p.Cause))
+		c.Text = fmt.Sprintf("%s of the attempts failed since %s came at %s (%d of %d), %s with %s before%s",
+			percent(p.Failed, p.Attempts), versionName(p.To), minute(p.Since, now), p.Failed, p.Attempts,
+			shareText(p.Before), versionName(p.From), sayCause(p.Cause))
 		c.Remedy = "report failures -q " + queue
 	case verdict.GaveUp:
-		c.Text = fmt.Sprintf("%s failed for good within the hour, the first %s%s", words.Count(p.Jobs, "job"),
-			since(), sayCause(p.Cause))
+		c.Text = fmt.Sprintf("%s failed for good within the hour, since %s%s", words.Count(p.Jobs, "job"),
+			minute(p.Since, now), sayCause(p.Cause))
 		c.Remedy = "list -q " + queue + " -s failed"
 	case verdict.Lost:
-		c.Text = fmt.Sprintf("%s taken back from %s, whose leases ran out, the first %s",
-			words.Count(p.Jobs, "job")+words.Plural(p.Jobs, " was", " were"), namesOf(p.Cause), since())
+		c.Text = fmt.Sprintf("%s taken back from %s, whose leases ran out, since %s",
+			words.Count(p.Jobs, "job")+words.Plural(p.Jobs, " was", " were"), namesOf(p.Cause), minute(p.Since, now))
 		c.Remedy = "workers"
 	case verdict.Behind:
 		c.Text, c.Remedy = sayBehind(p, now)
@@ -165,11 +165,20 @@ func saySilent(p verdict.Problem, now time.Time) string {
 
 func sayFailing(p verdict.Problem, now time.Time) string {
 	text := fmt.Sprintf("%s of the attempts of %s failed (%d of %d), since %s", percent(p.Failed, p.Attempts),
-		words.Roughly(time.Duration(p.Minutes)*time.Minute), p.Failed, p.Attempts, words.AgeOrOn(p.Since, now))
+		words.Roughly(time.Duration(p.Minutes)*time.Minute), p.Failed, p.Attempts, minute(p.Since, now))
 	if p.Before >= 0 {
 		text += ", " + shareText(p.Before) + " before"
 	}
 	return text + sayCause(p.Cause)
+}
+
+// minute is t to the minute, as the rules count: today without its date.
+func minute(t, now time.Time) string {
+	t = t.In(now.Location())
+	if t.YearDay() == now.YearDay() && t.Year() == now.Year() {
+		return t.Format("15:04")
+	}
+	return t.Format("01-02 15:04")
 }
 
 // sayCause is the commonest failure, to follow what it is the cause of.

@@ -20,6 +20,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection/status"
+	"jobledger/projection/verdict"
 )
 
 // metricsAge is how old the figures of the ledger may be: they cost a look at every job that has not ended.
@@ -96,7 +97,7 @@ func (a *Meter) ledgerMetrics(ctx context.Context, open bool) (string, error) {
 	var counted int64
 	counts := &exposition{open: open}
 	if err := a.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		if figures, err = view.ReadFigures(ctx, tx, now); err != nil {
+		if figures, err = a.Figures.ReadGauges(ctx, tx, now); err != nil {
 			return err
 		}
 		counts.Reset()
@@ -221,6 +222,17 @@ func (m *exposition) figures(f view.Figures, now time.Time) {
 	}
 	for _, st := range []status.WorkerState{status.Working, status.Idle, status.Silent} {
 		m.sample("jobledger_workers", float64(counts[st]), "state", string(st))
+	}
+	m.family("jobledger_problems", "gauge",
+		"Problems and warnings that the rules of doctor and status find, by code.")
+	found := make(map[verdict.Code]int)
+	for _, p := range f.Problems {
+		if p.Level > verdict.Note {
+			found[p.Code]++
+		}
+	}
+	for _, code := range verdict.Codes {
+		m.sample("jobledger_problems", float64(found[code]), "code", string(code))
 	}
 	m.one("jobledger_pos", "Position of the last event of the ledger.", float64(f.Pos))
 	last := 0.0

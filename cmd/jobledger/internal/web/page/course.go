@@ -15,6 +15,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/projection/query"
 	"jobledger/projection/status"
+	"jobledger/projection/verdict"
 )
 
 // maxCodes is how many groups of failures the overview shows.
@@ -35,10 +36,16 @@ type codeView struct {
 	Between, Find string
 }
 
-// addConcern adds c, which is about a queue.
-func (v *overviewView) addConcern(c state.Concern, queue string) {
-	shown := concernView{Level: levelNames[c.Level], Queue: queue, Text: c.Text, Code: c.Code,
-		Href: "/queues/" + url.PathEscape(queue) + v.AtQuery()}
+// addConcern adds c.
+func (v *overviewView) addConcern(c state.Concern) {
+	shown := concernView{Level: levelNames[c.Level], Queue: c.Queue, Text: c.Text, Code: c.Code,
+		Href: "/queues/" + url.PathEscape(c.Queue) + v.AtQuery()}
+	switch {
+	case c.Code == string(verdict.Schedule):
+		shown.Href = ""
+	case c.Queue == "":
+		shown.Href = "/workers" + v.AtQuery()
+	}
 	if c.Remedy != "" && v.At == "" {
 		shown.Remedy = buildinfo.ProgramName + " " + c.Remedy
 	}
@@ -49,16 +56,28 @@ func (v *overviewView) addConcern(c state.Concern, queue string) {
 	v.Needs = append(v.Needs, shown)
 }
 
-// addSilent adds the workers that have shown no sign of life for too long, and says how many there are.
-func (v *overviewView) addSilent(workers []status.Worker, now time.Time) {
-	var silent []status.Worker
-	states := make(map[status.WorkerState]int)
-	jobs := 0
-	for _, w := range workers {
-		if states[w.State]++; w.State == status.Silent {
-			silent = append(silent, w)
-			jobs += len(w.Jobs)
+// sum says how many problems and warnings there are, and leaves out those beyond MostLines.
+func (v *overviewView) sum() {
+	counts := make(map[string]int64)
+	for _, c := range v.Needs {
+		counts[c.Level]++
+	}
+	var parts []string
+	for _, level := range []string{"problem", "warning"} {
+		if counts[level] > 0 {
+			parts = append(parts, words.Count(counts[level], level))
 		}
+	}
+	v.Verdict = strings.Join(parts, ", ")
+	v.More = state.More(len(v.Needs))
+	v.Needs = v.Needs[:min(len(v.Needs), state.MostLines)]
+}
+
+// addCrew says how many workers are in which state.
+func (v *overviewView) addCrew(workers []status.Worker) {
+	states := make(map[status.WorkerState]int)
+	for _, w := range workers {
+		states[w.State]++
 	}
 	var crew []string
 	for _, s := range []status.WorkerState{status.Working, status.Idle, status.Silent} {
@@ -67,19 +86,6 @@ func (v *overviewView) addSilent(workers []status.Worker, now time.Time) {
 		}
 	}
 	v.Crew = strings.Join(crew, " · ")
-	n := int64(len(silent))
-	if n == 0 {
-		return
-	}
-	w := silent[0]
-	held := "no job"
-	if jobs > 0 {
-		held = words.Count(int64(jobs), "job")
-	}
-	v.Needs = append(v.Needs, concernView{Level: "warning", Code: "D21", Href: "/workers" + v.AtQuery(),
-		Text: fmt.Sprintf("%s %s silent, holding %s: %s; the first, %s, was seen %s", words.Count(n, "worker"),
-			words.Plural(n, "is", "are"), held, words.WorkerNames(silent), words.Process(w.Worker),
-			words.AgeOrOn(w.SeenAt, now))})
 }
 
 // addCourse adds how the queues go, of which total is the sum, what failed, and what operators did.

@@ -21,7 +21,9 @@ type overviewView struct {
 	Course   []courseView
 	Queues   *words.Table
 	Counts   *words.Table  // of the past: how many jobs there were then and are now
-	Needs    []concernView // warnings and problems
+	Verdict  string        // how many problems and warnings there are
+	Needs    []concernView // warnings and problems, the most urgent first
+	More     string        // how many of them are left out; "": none
 	Notes    []concernView // what is good to know
 	Codes    []codeView
 	Omitted  int // groups of failures
@@ -84,12 +86,16 @@ func (p *Pages) overview(w http.ResponseWriter, r *http.Request) error {
 	var total status.Queue
 	shown.Queues, total = print.Status(figures.Queues, now)
 	shown.LastHour = state.Activity(total.LastHour)
+	for _, one := range figures.Problems {
+		shown.addConcern(state.Say(one, now))
+	}
 	for _, q := range figures.Queues {
-		for _, c := range state.Concerns(q, now) {
-			shown.addConcern(c, q.Name)
+		for _, c := range state.Notes(q, now) {
+			shown.addConcern(c)
 		}
 	}
-	shown.addSilent(figures.Workers, now)
+	shown.sum()
+	shown.addCrew(figures.Workers)
 	shown.addCourse(figures, total, now)
 	if last := figures.Last; last != (event.Event{}) {
 		shown.Last = fmt.Sprintf("%s, %s", last.Kind(), words.AgeOrOn(last.At, now))

@@ -10,6 +10,7 @@ import (
 	"jobledger/projection"
 	"jobledger/projection/query"
 	"jobledger/projection/status"
+	"jobledger/projection/verdict"
 )
 
 // Limits of what the overview lists.
@@ -25,6 +26,8 @@ type Figures struct {
 	Queues  []status.Queue
 	Workers []status.Worker
 	Overdue int64 // leases
+
+	Problems []verdict.Problem // what is not well
 
 	// What follows is of the overview only.
 	Paces map[string]*Pace    // by queue
@@ -58,7 +61,26 @@ func ReadFiguresAsOf(ctx context.Context, tx *ledger.Tx, m projection.Moment) (f
 	if f.Last, err = state.LastEvent(ctx, tx, m.Pos); err != nil {
 		return f, err
 	}
-	return f, f.addCourse(ctx, tx, new(Minutes), m.At)
+	minutes := new(Minutes)
+	if err := f.addProblems(ctx, tx, minutes, m); err != nil {
+		return f, err
+	}
+	return f, f.addCourse(ctx, tx, minutes, m.At)
+}
+
+// addProblems adds what the rules find at m, which f.Pos is about.
+func (f *Figures) addProblems(ctx context.Context, tx *ledger.Tx, minutes *Minutes, m projection.Moment) (
+	err error) {
+	if f.Pos == 0 {
+		return nil
+	}
+	minutes.mu.Lock()
+	defer minutes.mu.Unlock()
+	if err = minutes.refresh(ctx, tx, f.Pos, m.At); err == nil {
+		q := query.Problems{At: m, Recent: minutes.recent, Queues: f.Queues, Workers: f.Workers}
+		f.Problems, err = q.Read(ctx, tx)
+	}
+	return err
 }
 
 // addCourse adds what went on up to f.Pos, at now.

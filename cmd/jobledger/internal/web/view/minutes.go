@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -10,8 +11,8 @@ import (
 	"jobledger/cmd/jobledger/internal/await"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
-	"jobledger/projection"
 	"jobledger/projection/follow"
+	"jobledger/projection/verdict"
 )
 
 // Limits of [Minutes].
@@ -64,8 +65,9 @@ type minute struct {
 type Minutes struct {
 	mu     sync.Mutex
 	moves  follow.Transitions
-	end    await.SeenEnd // of what was read
-	from   time.Time     // what happened since then counts
+	recent *verdict.Recent // of a day, for the rules
+	end    await.SeenEnd   // of what was read
+	from   time.Time       // what happened since then counts
 	queues map[string][]minute
 	count  int // of all queues
 }
@@ -78,20 +80,25 @@ func (m *Minutes) refresh(ctx context.Context, tx *ledger.Tx, tail int64, now ti
 		return err
 	}
 	if m.queues == nil || tail < m.moves.Pos || !holds || tail-m.moves.Pos > minutesEvents {
-		from, err := projection.AtTime(ctx, tx, now.Add(-minutesKept))
+		recent, pos, err := verdict.Begin(ctx, tx, now, tail, minutesEvents)
 		if err != nil {
 			return err
 		}
-		if from.Pos < tail-minutesEvents {
-			if from, err = projection.AtPos(ctx, tx, tail-minutesEvents); err != nil {
-				return err
-			}
+		m.end, m.recent, m.from = await.SeenEnd{}, recent, now.Add(-minutesKept)
+		if m.moves = (follow.Transitions{Pos: pos}); recent.Part && recent.Since.After(m.from) {
+			m.from = recent.Since
 		}
-		m.end = await.SeenEnd{}
-		m.moves, m.from = follow.Transitions{Pos: from.Pos}, from.At
 		m.queues, m.count = make(map[string][]minute), 0
 	}
-	if err = m.moves.Read(ctx, tx, tail, m.add); err == nil {
+	var failed error
+	feed := verdict.Feed(ctx, tx, m.recent, &failed)
+	err = m.moves.Read(ctx, tx, tail, func(e *follow.Transition) {
+		feed(e)
+		if e.At > event.Micros(m.from) {
+			m.add(e)
+		}
+	})
+	if err = cmp.Or(err, failed); err == nil {
 		err = m.end.Move(ctx, tx, tail)
 	}
 	if err != nil {

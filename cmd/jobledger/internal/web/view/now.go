@@ -7,6 +7,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/await"
 	"jobledger/ledger"
+	"jobledger/projection"
 )
 
 // How long figures may be used again, in times of what they cost: a twentieth of a processor at most goes
@@ -51,9 +52,20 @@ func (n *Now) Read(ctx context.Context, tx *ledger.Tx, now time.Time) (f Figures
 	if f, err = ReadFigures(ctx, tx, now); err != nil {
 		return f, now, err
 	}
+	if err = f.addProblems(ctx, tx, &n.minutes, projection.Now(now)); err != nil {
+		return f, now, err
+	}
 	if err = f.addCourse(ctx, tx, &n.minutes, now); err != nil {
 		return f, now, err
 	}
 	n.last, n.at, n.asked, n.cost = f, time.Now(), now, time.Since(began)
 	return f, now, nil
+}
+
+// ReadGauges reads what metrics show, and keeps nothing but what was counted.
+func (n *Now) ReadGauges(ctx context.Context, tx *ledger.Tx, now time.Time) (f Figures, err error) {
+	if f, err = ReadFigures(ctx, tx, now); err != nil {
+		return f, err
+	}
+	return f, f.addProblems(ctx, tx, &n.minutes, projection.Now(now))
 }
