@@ -96,7 +96,7 @@ func TestForgedIndexHidesNoJob(t *testing.T) {
 		t.Errorf("a job that there never was: %d %s", code, said)
 	}
 	code, out, said := s.run(0, "archive", "check")
-	if code != cli.ExitDiscrepancy || !strings.Contains(out, ".idx is not what follows from the file") {
+	if code != cli.ExitDiscrepancy || !strings.Contains(out, ".idx does not match the file") {
 		t.Errorf("archive check: %d %s%s", code, out, said)
 	}
 	if code, out, said := s.run(0, "archive", "check"); code != cli.ExitOK {

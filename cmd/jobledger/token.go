@@ -22,7 +22,7 @@ func tokenVerb(p *program) cli.Verb {
 		Name: "token", Group: cli.GroupLedger, Usage: "let programs use 'jobledger serve' from elsewhere",
 		About: "create NAME prints a token, once; a program sends it as 'Authorization: Bearer TOKEN', and " +
 			"events name it as http:NAME. It is for the scopes and queues that the flags say, and for nothing else. " +
-			"list shows what was made, and revoke NAME ends it at once, also for a server that runs.\n" +
+			"list shows what was made, and revoke NAME ends it at once, even on a running server.\n" +
 			"Scopes: read is all that is known of jobs but payloads, results and output, and bodies is these; " +
 			"enqueue adds jobs; work claims them, with their payloads, and says how they went; operate is cancel, " +
 			"retry, pause and the like; erase; metrics; admin is profiles of the server. A QUEUE may end " +

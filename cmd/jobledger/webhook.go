@@ -189,7 +189,7 @@ func (p *program) addWebhook(c *cli.Context, path, name string, secret hook.Secr
 	for _, text := range c.StringSlice("allow") {
 		prefix, err := netip.ParsePrefix(text)
 		if err != nil {
-			return cli.Usagef("--allow: %q is not addresses as in 127.0.0.0/8 or fd00::/8", text)
+			return cli.Usagef("--allow: %q is not a range of addresses, such as 127.0.0.0/8 or fd00::/8", text)
 		}
 		e.Allow = append(e.Allow, prefix.Masked())
 	}

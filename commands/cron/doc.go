@@ -6,7 +6,7 @@
 //
 // The fields are minute (0–59), hour (0–23), day of the month (1–31), month (1–12 or jan–dec) and day of
 // the week (0–7 or sun–sat; 0 and 7 are Sunday). A field is a list of numbers, ranges a-b, and steps a-b/n or
-// */n. Where both days are restricted, a day that matches either is one, as POSIX says; if one of the two
+// */n. If both days are restricted, a day that matches either is one, as POSIX says; if one of the two
 // fields begins with *, both must match. @hourly, @daily (@midnight), @weekly, @monthly and @yearly
 // (@annually) are short for the obvious fields.
 //

@@ -24,7 +24,7 @@ func (l *Ledger) Run(h worker.Handler, e commands.Enqueue) projection.Job {
 		Started: func(j projection.Job, _ time.Duration) { ran = j.ID },
 	}})
 	if ran != job.ID {
-		l.t.Fatalf("job %s did not run, but %q; it is:\n%s", job.ID, ran, l.History(job.ID))
+		l.t.Fatalf("got a run of %[2]q, want one of job %[1]s; it is:\n%[3]s", job.ID, ran, l.History(job.ID))
 	}
 	return l.Job(job.ID)
 }

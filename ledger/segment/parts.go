@@ -95,7 +95,7 @@ func CheckParts(path string, parts *Parts) (err error) {
 	for _, end := range ends {
 		name := PartName(path, end)
 		text, readErr := os.ReadFile(name) //#nosec G304 -- a file of the archive that the user named
-		wrong := fmt.Errorf("%w: %s is not what follows from the file", ErrDamaged, name)
+		wrong := fmt.Errorf("%w: %s does not match the file", ErrDamaged, name)
 		switch {
 		case errors.Is(readErr, fs.ErrNotExist):
 			_ = writePart(name, parts.text(end))

@@ -54,7 +54,7 @@ func TestPartsAreForEver(t *testing.T) {
 		}
 		there, err := os.ReadFile(golden)
 		if err != nil || !bytes.Equal(there, text) || fmt.Sprintf("%x", sha256.Sum256(there)) != want {
-			t.Errorf("%s is not what follows from the file: %v", golden, err)
+			t.Errorf("%s does not match the file: %v", golden, err)
 		}
 	}
 }

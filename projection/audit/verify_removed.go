@@ -70,7 +70,7 @@ func (v *verifier) left(ctx context.Context) error {
 	}
 	if keys != r.Keys {
 		v.find(Finding{Code: FindRemoved, Field: "past", Detail: fmt.Sprintf(
-			"the table past has %d keys, and by what has left it should have %d", keys, r.Keys)})
+			"the table past has %d keys; by what has left, it should have %d", keys, r.Keys)})
 	}
 	if err := table.ScanOne(ctx, v.tx, keptBodies, []any{&kept}, r.Hi); err != nil {
 		return err

@@ -120,7 +120,7 @@ func (v *verifier) row(ctx context.Context, n int64) error {
 	return nil
 }
 
-// extra reports rows of jobs without an event. Where every job has its row, a count shows whether there are
+// extra reports rows of jobs without an event. If every job has its row, a count shows whether there are
 // any.
 func (v *verifier) extra(ctx context.Context, allThere bool) error {
 	if allThere && v.Since == 0 {

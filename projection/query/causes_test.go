@@ -193,7 +193,7 @@ func TestCausesTellNoWorkerFromAllBusy(t *testing.T) {
 	cli := claim("one", "client", time.Hour)
 	at(8)
 	// Before the starts 2 s of four jobs of busy, then all of the one that asks for a GPU; of the client's
-	// queue 3 s of two jobs, for it announced nothing.
+	// queue 3 s of two jobs, as it announced nothing.
 	want(map[string]time.Duration{"busy": 2*4 + 6, "dies": 2 * 2, "client": 3 * 2})
 	_, err := s.Complete(ctx, first, nil)
 	do(err)

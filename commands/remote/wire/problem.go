@@ -36,7 +36,7 @@ func (p *Problem) Unwrap() error {
 	return exits[*p.Exit]
 }
 
-// Temporary reports whether the same request may be answered otherwise later. Where its disk is
+// Temporary reports whether the same request may be answered otherwise later. If its disk is
 // full, a server says 503; 507 is for a later one, and for proxies.
 func (p *Problem) Temporary() bool {
 	return p.Status == 429 || p.Status >= 502 && p.Status <= 504 || p.Status == 507

@@ -243,7 +243,7 @@ func TestStreamResets(t *testing.T) {
 	}
 }
 
-// Where other events have taken the place of some that were sent, as after a failover that lost events, an
+// If other events have taken the place of some that were sent, as after a failover that lost events, an
 // open stream says so, and so does one that resumes; what comes then is sent.
 func TestStreamResetsAfterFailoverThatLostEvents(t *testing.T) {
 	for _, more := range []int{0, 1, 5} { // the ledger is shorter than it was, as long, longer

@@ -16,7 +16,7 @@ func SkippedText(why string) string {
 	case event.SkippedTooOld:
 		return "older than the schedule permits"
 	case event.SkippedTooMany:
-		return "more than are caught up with"
+		return "more than it catches up on"
 	case event.SkippedOverlap:
 		return "the job before it had not ended"
 	case event.SkippedRefused:

@@ -66,7 +66,7 @@ func (p *Verbs) bench(c *cli.Context) error {
 		return cli.Usagef("--dir: %w", err)
 	case !info.IsDir():
 		return cli.WithHint(cli.Usagef("--dir: %s is not a folder; it was not touched", dir),
-			"give the folder in which it is")
+			"name its folder")
 	}
 	ctx, stop := signal.NotifyContext(c.Context, // to remove the folder
 		os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)

@@ -27,7 +27,7 @@ func (p *Verbs) Limit() cli.Verb {
 			"each group. With --ageing a low priority does not wait for ever: a job comes before one of a higher " +
 			"priority if it was ready D earlier for each step between them. What a command does not " +
 			"name is not limited any more. A " +
-			"limit binds the jobs that wait already, at once. Where more run than that, they go on, and none " +
+			"limit binds the jobs that wait already, at once. If more run than that, they go on, and none " +
 			"starts until there are fewer. A slot is held by a live claim and by nothing else: it is free when " +
 			"the job ends, is given back, cancelled, or taken back from a worker that died. --off takes the " +
 			"limits away. With --group the command sets an exception: --running and --rate bound that group, in " +
