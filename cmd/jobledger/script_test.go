@@ -37,7 +37,8 @@ func TestMain(m *testing.M) {
 		"soak-job": soakJob, "as-root": asRoot})
 }
 
-// hasteEnv makes hasty-jobledger carry out an archive policy at once, in files with so many events.
+// hasteEnv makes hasty-jobledger carry out an archive policy at once, in files with so many events. It has a
+// minute for names at TAB, too.
 const hasteEnv = "JOBLEDGER_TEST_HASTE"
 
 func hastyMain() {
