@@ -31,6 +31,7 @@ import (
 	"jobledger/cmd/jobledger/internal/doctor"
 	"jobledger/commands"
 	"jobledger/commands/archive"
+	"jobledger/commands/schedule"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
@@ -51,6 +52,28 @@ func (s site) withService(ahead time.Duration, fn func(ctx context.Context, serv
 	if err := store.Close(); err != nil {
 		s.Error(err)
 	}
+}
+
+// attempts has a worker of this version attempt n jobs of mail, so long ago; failed says how they ended.
+func (s site) attempts(ago time.Duration, version string, n int, failed bool) {
+	s.Helper()
+	s.withService(-ago, func(ctx context.Context, service *commands.Service) {
+		for range n {
+			_, err := service.Enqueue(ctx, "cli:test", commands.Enqueue{Queue: "mail", MaxAttempts: 1})
+			s.ok(err)
+		}
+		jobs, err := service.Claim(ctx, commands.ClaimRequest{Queues: []string{"mail"}, Lease: time.Minute,
+			Limit: n, Worker: event.Worker{Name: "w", Boot: "B" + version, Version: version}})
+		s.ok(err)
+		for _, j := range jobs {
+			if failed {
+				_, err = service.Fail(ctx, j, commands.Fail{Token: j.Token, Code: "gateway", Detail: "503"})
+			} else {
+				_, err = service.Complete(ctx, j, nil)
+			}
+			s.ok(err)
+		}
+	})
 }
 
 func (s site) ok(err error) {
@@ -329,6 +352,54 @@ var complaints = []complaint{
 		seen: "mail: 1 job ready, the first for ", make: func(t *testing.T, s site) {
 			s.withService(-time.Hour, func(ctx context.Context, service *commands.Service) {
 				_, err := service.Enqueue(ctx, "cli:test", commands.Enqueue{Queue: "mail", Requires: []string{"gpu"}})
+				s.ok(err)
+			})
+		}},
+	{name: "a queue that fails", code: doctor.CodeFailing, severity: doctor.Problem,
+		seen: "mail: 100 % of the attempts of 3m failed (10 of 10), since ", make: func(t *testing.T, s site) {
+			s.attempts(time.Second, "v1", 10, true)
+		}},
+	{name: "jobs that wait", code: doctor.CodeBehind, severity: doctor.Problem,
+		seen: "mail: jobs are ready, and no worker holds any", make: func(t *testing.T, s site) {
+			s.withService(-time.Hour, func(ctx context.Context, service *commands.Service) {
+				_, err := service.Enqueue(ctx, "cli:test", commands.Enqueue{Queue: "mail"})
+				s.ok(err)
+			})
+			s.withService(0, func(ctx context.Context, service *commands.Service) {
+				s.ok(service.WorkerStarted(ctx, event.Worker{Name: "w", Boot: "B"}, []string{"mail"}, nil))
+			})
+		}},
+	{name: "a version that fails", code: doctor.CodeVersion, severity: doctor.Advice,
+		seen: "mail: 67 % of the attempts failed since v2 came at ", make: func(t *testing.T, s site) {
+			s.attempts(3*time.Hour, "v1", 40, false)
+			s.attempts(80*time.Minute, "v2", 20, true)
+			s.attempts(79*time.Minute, "v2", 10, false)
+		}},
+	{name: "no process ticks", code: doctor.CodeSchedule, severity: doctor.Problem,
+		seen: "the schedule poll: due ", make: func(t *testing.T, s site) {
+			s.withService(-time.Hour, func(ctx context.Context, service *commands.Service) {
+				k := schedule.Keeper{Service: service, Actor: "cli:test"}
+				poll := event.ScheduleSet{Name: "poll", Queue: "mail", Every: 5 * time.Minute}
+				_, _, err := k.Set(ctx, schedule.Complete(poll), "")
+				s.ok(err)
+			})
+		}},
+	{name: "a job failed for good", code: doctor.CodeGaveUp, severity: doctor.Advice,
+		seen: "mail: 1 job failed for good within the hour, since ", make: func(t *testing.T, s site) {
+			s.attempts(3*time.Hour, "v1", 1, false)
+			s.attempts(time.Minute, "v1", 1, true)
+		}},
+	{name: "a job was taken back", code: doctor.CodeLost, severity: doctor.Advice,
+		seen: "mail: 1 job was taken back from w, whose leases ran out, since ", make: func(t *testing.T, s site) {
+			s.withService(-5*time.Minute, func(ctx context.Context, service *commands.Service) {
+				_, err := service.Enqueue(ctx, "cli:test", commands.Enqueue{Queue: "mail", MaxAttempts: 1})
+				s.ok(err)
+				_, err = service.Claim(ctx, commands.ClaimRequest{Queues: []string{"mail"},
+					Worker: event.Worker{Name: "w", Boot: "B"}, Lease: time.Minute})
+				s.ok(err)
+			})
+			s.withService(-time.Second, func(ctx context.Context, service *commands.Service) {
+				_, err := (&commands.Sweeper{Service: service, Actor: "cli:test", Grace: new(time.Duration)}).Sweep(ctx)
 				s.ok(err)
 			})
 		}},
@@ -792,7 +863,7 @@ func TestDoctorCodesAreTestedAndDocumented(t *testing.T) {
 			t.Errorf("docs/operations.md does not explain %s", code)
 		}
 	}
-	if len(codes) != 40 {
+	if len(codes) != 46 {
 		t.Errorf("there are the codes %v", codes)
 	}
 }
