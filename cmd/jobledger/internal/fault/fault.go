@@ -135,7 +135,7 @@ var serverHints = []struct {
 		"--db or JOBLEDGER_DB says where"},
 	{ledger.ErrNotALedger, "give --db another database, or another schema of this one: ?schema=NAME"},
 	{ledger.ErrReplaced, "another server answers now, which lacks events, as after a failover that lost " +
-		"commits; look what became of them"},
+		"commits; check what became of them"},
 	{ledger.ErrFull, "the server's disk is full; free some space there and try again; nothing is done " +
 		"twice"},
 	{ledger.ErrIO, "the server is down or out of reach; try again; nothing is done twice"},

@@ -83,7 +83,7 @@ func (p *Verbs) prove(c *cli.Context) error {
 	}
 	switch {
 	case errors.Is(err, tree.ErrBeyond):
-		return cli.Exitf(cli.ExitNothing, "%s is behind the end of the ledger", c.Args().First())
+		return cli.Exitf(cli.ExitNothing, "%s is beyond the end of the ledger", c.Args().First())
 	case errors.Is(err, prove.ErrNotCovered):
 		return cli.Exitf(cli.ExitNothing, "%w", err)
 	case errors.Is(err, prove.ErrNotLarger):
