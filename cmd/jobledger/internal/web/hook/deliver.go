@@ -15,6 +15,12 @@ import (
 	"jobledger/projection/follow"
 )
 
+// maxAttempts is how often a delivery is tried, over a day.
+const maxAttempts = 24
+
+// backoff is how long a delivery waits after each of its failures.
+var backoff = event.Backoff{Min: 5 * time.Second, Max: 2 * time.Hour, Factor: 2}
+
 // A receiver that does not answer well is left alone for a while, and then gets one request.
 const (
 	longestRest = 5 * time.Minute

@@ -22,12 +22,6 @@ const (
 	maxWaiting = 10_000 // deliveries of one webhook; the events after those are not read yet
 )
 
-// maxAttempts is how often a delivery is tried, over a day.
-const maxAttempts = 24
-
-// backoff is how long a delivery waits after each of its failures.
-var backoff = event.Backoff{Min: 5 * time.Second, Max: 2 * time.Hour, Factor: 2}
-
 // Tags of a delivery.
 const (
 	tagKind = "event"
