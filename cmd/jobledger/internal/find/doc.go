@@ -3,7 +3,7 @@
 // [query.InputError].
 //
 //   - A job is named by its id, the beginning or the end of that, by its key, or as the newest of a queue:
-//     id.go has [Ref], find_job.go asks the ledger, id_left.go whether the job has left it, and
+//     ref.go has [Ref], find_job.go asks the ledger, id_left.go whether the job has left it, and
 //     queue_unused.go finds queues that may be misspelt.
 //   - Jobs and events are selected by filters: filter.go has [Jobs], filter_terms.go the terms of a search,
 //     filter_events.go [Events]. [Window] is for all.

@@ -8,8 +8,8 @@
 // The file has one JSON object a line and is only appended to: a token that was made, that was revoked, that
 // was used on another day than before. It has the SHA-256 of a token, never the token.
 //
-// Files in reading order: grant.go (scopes and queues), token_file.go (the file), keys.go (finding a token's
-// grant), rate.go (how fast).
+// Files in reading order: grant.go (scopes and queues), token_create.go, token_file.go (the file),
+// token_find.go (finding a token's grant), rate.go (how fast).
 //
 // Held by TestTokensAreFoundUntilRevokedOrExpired, TestTokensSurviveTornLine and TestLimitsCountAndForget
 // here, and by TestRightsOfEveryRoute of the server.
