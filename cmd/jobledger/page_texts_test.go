@@ -245,7 +245,7 @@ func init() {
 			c.version AS text FROM f JOIN claims c ON c.job = f.job AND c.attempt = f.attempt`, false},
 		{"/failures", "failures/Jobs now", `(?P<text>.*)`, `WITH states (i, state) AS (VALUES (1, 'queued'), (2,
 			'claimed'), (3, 'running'), (4, 'succeeded'), (5, 'failed'), (6, 'cancelled')), n AS (SELECT i, s.state,
-			count(*) AS n FROM states s JOIN current c ON c.state = s.state WHERE c.id IN (SELECT job FROM (` +
+			count(*) AS n FROM states s JOIN made c ON c.state = s.state WHERE c.job IN (SELECT job FROM (` +
 			groupSQL + `)) GROUP BY i ORDER BY i)
 			SELECT group_concat(n || ' ' || state, ', ') AS text FROM n`, false},
 		{"/failures", "failures/Detail", `(?P<text>.*)`, `WITH f AS (` + groupSQL + ` ORDER BY f.pos DESC LIMIT 1)

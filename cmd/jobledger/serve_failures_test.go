@@ -3,8 +3,10 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"html"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -158,12 +160,48 @@ func TestFailureRowSelectsItsJobs(t *testing.T) {
 		!strings.Contains(out, `"key":"old"`) {
 		t.Errorf("list: %d %s", code, out)
 	}
-	// An act over HTTP takes the seven of the window, and no other.
-	status, _, text := post("/api/v1/acts", fmt.Sprintf(`{"act":"retry","at":"pos:%d","reason":"it is back",`+
-		`"filter":{"last_failure":[%q],"queue":["sms"],"state":["failed"],"from":["pos:%d"],"to":["pos:%d"]}}`,
-		s.Tail(), first, begin, end))
-	if status != 200 || !strings.Contains(text, `"selected":7,"possible":7,"done":7`) {
-		t.Errorf("act: %d %s", status, text)
+	// A row of the page leads to its jobs, and to a retry that names its number before, and after at an address.
+	_, _, page := get("/failures?" + window + "&queue=sms")
+	link := func(text string) string {
+		t.Helper()
+		found := regexp.MustCompile(`<a(?: class="button")? href="([^"]+)">` + text + `</a>`).FindStringSubmatch(page)
+		if found == nil {
+			t.Fatalf("no link %q in\n%s", text, page)
+		}
+		return html.UnescapeString(found[1])
+	}
+	if link("exit 139") == "" || strings.Contains(page, "exit_code") {
+		t.Error("a failure of a command is shown by another name than how it exited")
+	}
+	if _, _, text := get(link("exit 7")); !strings.Contains(text, "<p>9 jobs") {
+		t.Errorf("the jobs of a row: %s", text)
+	}
+	retry := link("Retry 7…")
+	_, _, text := get(retry)
+	if !strings.Contains(text, "<strong>7</strong> can be changed now") || !strings.Contains(text, "Retry 7 jobs") ||
+		!strings.Contains(text, "--last-failure="+first) || strings.Count(text, `<a href="/jobs/`) != 5 {
+		t.Errorf("before: %s", text)
+	}
+	if status, _, text := get(retry + "&do=yes"); status != 400 {
+		t.Errorf("a link that acts: %d %s", status, text)
+	}
+	given, err := url.ParseQuery(strings.TrimPrefix(retry, "/acts?"))
+	check(t, err)
+	given.Set("do", "yes")
+	given.Set("reason", "it is back")
+	given.Set("spread", "10m")
+	before := s.Tail()
+	status, _, text := post("/acts", given.Encode())
+	if status != 200 || !strings.Contains(text, "<h1>retried 7 jobs") || !strings.Contains(text, "it is back") ||
+		!strings.Contains(text, "<strong>7</strong> done.") {
+		t.Errorf("after: %d %s", status, text)
+	}
+	after := fmt.Sprintf("/acts/%d", before+1)
+	if _, _, text := get(after); !strings.Contains(text, "<strong>7</strong> done.") || s.Tail() != before+7 {
+		t.Errorf("%s, at pos %d: %s", after, s.Tail(), text)
+	}
+	if status, _, _ := get("/acts/1"); status != 404 {
+		t.Errorf("an act that is none: %d", status)
 	}
 	want("left", keysOf("state=failed&"+url.Values{"last_failure": {first}}.Encode()), "m old")
 	if now := rows(window + "&queue=sms"); now[0].LastFailed != 0 || now[0].Attempts != 9 ||

@@ -102,6 +102,24 @@ func (q Acts) Read(ctx context.Context, tx *ledger.Tx) (acts ActList, err error)
 	return acts, nil
 }
 
+// ActFrom returns the act of which the event pos is the first, up to another position. Its Count is 0 where
+// that is no event of an act. Up to 20,000 events of operators are read, the last ones.
+func ActFrom(ctx context.Context, tx *ledger.Tx, pos, to int64) (act Act, err error) {
+	e, found, err := tx.EventAt(ctx, pos)
+	if err != nil || !found {
+		return act, err
+	}
+	q := Acts{Limit: maxActEvents}
+	q.From.Pos, q.To.Pos = pos-1, to
+	acts, err := q.Read(ctx, tx)
+	for _, a := range acts.List {
+		if a.Kind() == e.Kind() && a.Actor == e.Actor && a.Reason == follow.Said(e.Body, "Reason") {
+			act = a // the last of the list is the first that happened
+		}
+	}
+	return act, err
+}
+
 // addAct adds e to the act that it belongs to, or returns a new one. The events come from the last to the
 // first, so that of a job that is retried and spread, rescheduled comes first.
 func addAct(recent map[actKey]*Act, e event.Event, queue string) (added *Act) {

@@ -108,6 +108,8 @@ var rightsOf = map[string]struct{ scopes, queues string }{
 	"POST " + api.Root + "/queues/{queue}/resume":             {"operate", inPath},
 	"POST " + api.Root + "/acts":                              {"operate", anyQueue},
 	"POST /acts":                                              {"read operate", allQueues},
+	"GET /acts":                                               {"read operate", allQueues},
+	"GET /acts/{pos}":                                         {"read", allQueues},
 	"POST /jobs/{job}/cancel":                                 {"read operate", allQueues},
 	"POST /jobs/{job}/retry":                                  {"read operate", allQueues},
 	"POST /jobs/{job}/reschedule":                             {"read operate", allQueues},

@@ -25,6 +25,7 @@ const (
 	MaxJobs     = 10_000
 	reasonAbove = 100 // jobs, above which there must be a reason
 	chunk       = 500 // jobs that one transaction changes
+	samples     = 5   // jobs that are shown of many
 )
 
 // Many is an act on all jobs that a filter selects as of a position, or on those that it names.
@@ -54,6 +55,9 @@ type Tally struct {
 	From   int64 `json:"from_pos"`
 	To     int64 `json:"to_pos"`
 	DryRun bool  `json:"dry_run"` // nothing was changed
+
+	Samples []projection.Job `json:"-"` // the first of which the act is possible
+	Why     map[string]int   `json:"-"` // of how many it is not possible, by their state, or that they are erased
 }
 
 // selected is a job of the set.
@@ -98,7 +102,8 @@ func (a *Acts) Select(ctx context.Context, filter url.Values, pos int64) (set []
 // Many carries out an act on the set of m, in chunks. A job that changed since the position of the set is
 // left as it is. If it is cut off, the events say how far it came, and the same act goes on with the rest.
 func (a *Acts) Many(ctx context.Context, m Many) (t Tally, err error) {
-	t = Tally{Act: m.Verb, Pos: m.Pos, MovedOn: []event.JobID{}, DryRun: m.DryRun}
+	t = Tally{Act: m.Verb, Pos: m.Pos, MovedOn: []event.JobID{}, DryRun: m.DryRun,
+		Why: make(map[string]int)}
 	if !isBulkVerb(m.Verb) {
 		return t, door.BadInput("act", "the acts are "+strings.Join(bulkVerbs, ", "))
 	}
@@ -149,13 +154,20 @@ func (a *Acts) chunk(ctx context.Context, m Many, set []selected, t *Tally) erro
 				continue
 			case !possible(j.State) || j.Erased || m.Verb == "retry" && j.State == event.SucceededState:
 				t.Not++
+				why := j.State.String()
+				if j.Erased {
+					why = "erased"
+				}
+				t.Why[why]++
 				continue
 			}
 			c, err := m.command(j)
 			if err != nil {
 				return err
 			}
-			t.Possible++
+			if t.Possible++; t.Possible <= samples {
+				t.Samples = append(t.Samples, j)
+			}
 			ops = append(ops, commands.Op{Job: j, Command: c, AsSeen: true})
 		}
 		return nil

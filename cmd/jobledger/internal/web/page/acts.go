@@ -2,16 +2,20 @@ package page
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
+	"jobledger/cmd/jobledger/internal/find"
 	"jobledger/cmd/jobledger/internal/web/act"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/frame"
 	"jobledger/cmd/jobledger/internal/when"
+	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 )
@@ -36,8 +40,11 @@ func (p *Pages) actRoutes() (routes []door.Route) {
 		routes = append(routes, door.Route{Pattern: "POST /queues/{queue}/" + verb, Needs: door.Read | door.Operate,
 			Page: true, Handle: p.queueAct(verb)})
 	}
-	return append(routes, door.Route{Pattern: "POST /acts", Needs: door.Read | door.Operate, Page: true,
-		MaxBody: maxActForm, Handle: p.actsPage})
+	needs := door.Read | door.Operate
+	return append(routes,
+		door.Route{Pattern: "GET /acts", Needs: needs, Page: true, Handle: p.actsPage},
+		door.Route{Pattern: "POST /acts", Needs: needs, Page: true, MaxBody: maxActForm, Handle: p.actsPage},
+		door.Route{Pattern: "GET /acts/{pos}", Needs: door.Read, Page: true, Handle: p.actPage})
 }
 
 func (p *Pages) jobAct(verb string) func(http.ResponseWriter, *http.Request) error {
@@ -107,6 +114,11 @@ type actsView struct {
 	Events string // the address of what was done
 	Find   string // the address of the jobs
 	Ask    bool   // their number must be typed
+	Verb   string // as on the button
+	Why    string // of some it is not possible
+	Actor  string
+	Began  string
+	Act    string // what was done, as its events say it; "": nothing was
 	Same   string // the command line that does the same; "": there is none
 }
 
@@ -151,9 +163,20 @@ func findOf(jobs []act.Chosen) string {
 	return "/jobs?" + url.Values{"find": {strings.Join(terms, " ")}}.Encode()
 }
 
+// previewParams are those of the address of an act that says first what it would do.
+func previewParams() []string {
+	return append(words.Of(find.JobFields, func(name string) string { return "f_" + name }), "act", "pos", "reason",
+		"spread")
+}
+
 // actsPage does what a form says to many jobs, or says first what it would do.
 func (p *Pages) actsPage(w http.ResponseWriter, r *http.Request) error {
 	given, err := frame.Form(r)
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		if given, err = api.QueryOf(r); err == nil {
+			err = api.CheckParams(given, previewParams())
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -189,17 +212,22 @@ func (p *Pages) actsPage(w http.ResponseWriter, r *http.Request) error {
 	if shown.Did, err = p.Acts.Many(r.Context(), m); err != nil {
 		return err
 	}
+	if shown.Did.Done > 0 {
+		p.Door.SeeOther(w, r, didAt(shown.Did))
+		return nil
+	}
 	if m.DryRun {
-		shown.Same = sameAs(m, shown.Filter, shown.Spread)
+		var why []string
+		for _, state := range slices.Sorted(maps.Keys(shown.Did.Why)) {
+			why = append(why, fmt.Sprintf("%d %s", shown.Did.Why[state], state))
+		}
+		shown.Why = strings.Join(why, ", ")
+		shown.Same, shown.Verb = sameAs(m, shown.Filter, shown.Spread), strings.ToUpper(m.Verb[:1])+m.Verb[1:]
 	}
 	shown.Ask = m.DryRun && shown.Did.Selected > askNumber
 	shown.Find = "/jobs?" + m.Filter.Encode()
 	if len(m.Jobs) > 0 {
 		shown.Find = findOf(m.Jobs)
-	}
-	if shown.Did.From > 0 {
-		shown.Events = "/events?" + url.Values{"after": {strconv.FormatInt(shown.Did.From-1, 10)},
-			"to": {fmt.Sprintf("pos:%d", shown.Did.To)}, "actor": {door.CallerOf(r.Context()).Actor}}.Encode()
 	}
 	err = p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
 		shown.Frame, err = p.FrameAt(r, url.Values{}, tx, frame.Moment{}, strings.ToUpper(m.Verb[:1])+m.Verb[1:])

@@ -6,13 +6,15 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
+	"jobledger/cmd/jobledger/internal/web/api"
+	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/frame"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
-	"jobledger/projection"
 	"jobledger/projection/query"
 )
 
@@ -25,6 +27,7 @@ type failuresView struct {
 	Groups   []failureView
 	Attempts int64
 	Omitted  int
+	Retries  bool // some rows have jobs to retry
 }
 
 // failureView is one group of failures.
@@ -37,8 +40,11 @@ type failureView struct {
 	Workers     string
 	Versions    string
 	Became      string // what became of those jobs
+	Cause       string // how it ended
+	Share       string // of the attempts of the queue
 	Spark       []sparkView
-	Find        string // the jobs of it
+	Find        string // the jobs of it; "": they have no address
+	Retry       string // those that failed last by it; "": there is none, or it cannot be done
 }
 
 // sparkView is a column of a small picture.
@@ -48,7 +54,8 @@ type sparkView struct{ X, Y, Height int }
 func (p *Pages) failuresPage(w http.ResponseWriter, r *http.Request) error {
 	shown := failuresView{}
 	query, span, err := p.ReadSpan(r, "Failures", &shown.Frame, func(tx *ledger.Tx, s query.Lanes) error {
-		found, err := query.Failures{Span: s.Span, By: query.ByCause, Limit: maxFailures}.Read(r.Context(), tx)
+		found, err := query.Failures{Span: s.Span, By: query.ByCause, Limit: maxFailures, Jobs: true,
+			Steps: api.FailureSteps}.Read(r.Context(), tx)
 		if err != nil {
 			return err
 		}
@@ -58,13 +65,9 @@ func (p *Pages) failuresPage(w http.ResponseWriter, r *http.Request) error {
 		}
 		shown.Attempts, shown.Omitted = found.Attempts, found.More
 		for _, g := range found.List {
-			jobs, err := projection.GetMany(r.Context(), tx, slices.Sorted(maps.Keys(g.Jobs)))
-			if err != nil {
-				return err
-			}
-			v := p.failureView(g, jobs, versions, shown.At != "")
-			v.Spark = sparkOf(g, s)
-			shown.Groups = append(shown.Groups, v)
+			v := p.failureView(g, versions)
+			v.addLinks(s, &shown.Frame, door.CallerOf(r.Context()))
+			shown.Groups, shown.Retries = append(shown.Groups, v), shown.Retries || v.Retry != ""
 		}
 		return nil
 	})
@@ -73,7 +76,7 @@ func (p *Pages) failuresPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	shown.SetWindow(p.Site, query, span)
 	shown.Live = shown.Ago == "" && !query.Has("to")
-	shown.Command = frame.CommandOf([]string{"report", "failures", "--from=" + shown.From, "--to=" + shown.To})
+	shown.Command = frame.CommandOf([]string{"report", "failures", "--cause", "--from=" + shown.From, "--to=" + shown.To})
 	between := url.Values{"from": {shown.From}, "to": {shown.To}}
 	for _, name := range []string{"queue", "worker"} {
 		if query.Has(name) {
@@ -86,10 +89,10 @@ func (p *Pages) failuresPage(w http.ResponseWriter, r *http.Request) error {
 	return p.Render(w, "failures", shown)
 }
 
-func (p *Pages) failureView(g *query.FailureGroup, jobs map[int64]projection.Job, versions map[string]int,
-	past bool) failureView {
+func (p *Pages) failureView(g *query.FailureGroup, versions map[string]int) failureView {
 	zone := p.Now().Location()
 	v := failureView{FailureGroup: g, Detail: words.Escape(g.Example),
+		Cause: words.FailureText(g.Code, g.Exit), Share: fmt.Sprintf("%.0f %%", 100*g.Share()),
 		First: g.First.In(zone).Format("01-02 15:04:05"),
 		Last:  g.Last.In(zone).Format("01-02 15:04:05"), Attempts: int(g.Attempts), Jobs: len(g.Jobs),
 		Workers: mostOf(g.Workers, 3)}
@@ -100,46 +103,40 @@ func (p *Pages) failureView(g *query.FailureGroup, jobs map[int64]projection.Job
 	} else {
 		v.Versions = mostOf(g.Versions, 3)
 	}
-	became, still := make(map[event.State]int), false
-	for _, j := range jobs {
-		became[j.State]++
-		still = still || j.ErrorCode == g.Code
-	}
 	var parts []string
 	for _, state := range event.States() {
-		if became[state] > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", became[state], state))
+		if g.States[state] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", g.States[state], state))
 		}
 	}
 	v.Became = strings.Join(parts, ", ")
-	q := url.Values{"error": {g.Code}}
-	if g.Queue != "" {
-		q.Set("queue", g.Queue)
+	if most := slices.Max(g.Steps); most > 0 {
+		for i, n := range g.Steps {
+			if h := max(2, int(20*n/most)); n > 0 {
+				v.Spark = append(v.Spark, sparkView{X: i * 3, Y: 22 - h, Height: h})
+			}
+		}
 	}
-	if past || !still { // as of the last of these failures, the list has its job
-		q.Set("at", fmt.Sprintf("pos:%d", g.LastPos))
-	}
-	v.Find = "/jobs?" + q.Encode()
 	return v
 }
 
-// sparkSteps is how many columns the small picture of a group has.
-const sparkSteps = 48
-
-// sparkOf is when the failures of g came within s.
-func sparkOf(g *query.FailureGroup, s query.Lanes) (columns []sparkView) {
-	var steps [sparkSteps]int
-	for _, f := range g.Each {
-		steps[max(0, min(sparkSteps-1, int(sparkSteps*f.At.Sub(s.From.At)/s.Length())))]++
+// addLinks adds where the jobs of a row are: those that met its failure within s, and those that failed last
+// by it, which caller may retry.
+func (v *failureView) addLinks(s query.Lanes, f *frame.Frame, caller door.Caller) {
+	if s.Worker != "" { // jobs are not selected by who failed
+		return
 	}
-	most := slices.Max(steps[:])
-	for i, n := range steps {
-		if n > 0 {
-			h := max(2, 20*n/most)
-			columns = append(columns, sparkView{X: i * 3, Y: 22 - h, Height: h})
-		}
+	q := url.Values{"failure": {v.ID}, "queue": {v.Queue}, "from": {fmt.Sprintf("pos:%d", s.From.Pos+1)},
+		"to": {fmt.Sprintf("pos:%d", s.To.Pos)}}
+	if f.At != "" {
+		q.Set("at", fmt.Sprintf("pos:%d", f.Pos))
 	}
-	return columns
+	v.Find = "/jobs?" + q.Encode()
+	if f.At == "" && v.LastFailed > 0 && caller.Has(door.Operate) && caller.Queue(v.Queue) {
+		v.Retry = "/acts?" + url.Values{"act": {"retry"}, "pos": {strconv.FormatInt(f.Pos, 10)},
+			"f_last_failure": q["failure"], "f_queue": q["queue"], "f_from": q["from"], "f_to": q["to"],
+			"f_state": {event.FailedState.String()}}.Encode()
+	}
 }
 
 // mostOf names the n most frequent, with their counts.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/find"
 	"jobledger/cmd/jobledger/internal/web/act"
 	"jobledger/cmd/jobledger/internal/web/frame"
@@ -65,7 +66,7 @@ func filterWords(filter []frame.Param) (words []string, ok bool) {
 		switch {
 		case one.Name == "find":
 		case !slices.Contains(termNames, one.Name):
-			words = append(words, "--"+one.Name+"="+one.Value)
+			words = append(words, "--"+fault.FlagOf(one.Name)+"="+one.Value)
 		case strings.Contains(one.Value, `"`), slices.ContainsFunc(terms, func(t find.Term) bool {
 			return t.Key == one.Name && !t.Not // another value would be one more that may be
 		}):
