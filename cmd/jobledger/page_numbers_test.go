@@ -412,8 +412,8 @@ var shownTables = []shownTable{
 		> $from) AS CLAIMS, (SELECT count(*) FROM claims c WHERE c.boot = p.boot AND outcome = 'reclaimed' AND
 		ended_at > $from) AS LOST, (SELECT count(*) FROM claims c WHERE c.boot = p.boot AND end_pos IS NULL) AS
 		HOLDS FROM processes p WHERE worker = $name AND coalesce(stopped, $end) >= $from`, false},
-	{"/failures", "failures", 2, `SELECT t.queue AS Queue, coalesce(f.data ->> 'error_code', f.data ->>
-		'reason') AS Code, count(*) AS Attempts, count(DISTINCT f.job) AS Jobs, '‹day ' || min(f.at) || '›' AS
+	{"/failures", "failures", 2, `SELECT t.queue AS Queue, ` + causeSQL + ` AS Code, count(*) AS Attempts,
+		count(DISTINCT f.job) AS Jobs, '‹day ' || min(f.at) || '›' AS
 		First, '‹day ' || max(f.at) || '›' AS Last FROM past f JOIN made t ON t.job = f.job WHERE f.kind IN
 		('failed', 'reclaimed') AND f.at > $from AND f.at <= $end GROUP BY 1, 2`, false},
 	{"/incident", "Depth", 1, strings.ReplaceAll(depthSQL, "s.queue = $name AND ", ""), false},

@@ -252,6 +252,10 @@ func init() {
 			SELECT replace(substr(data ->> 'error_detail', 1, instr(data ->> 'error_detail' || char(10), char(10)) -
 			1), char(27), '\x1b') AS text FROM f`, false},
 		{"/failures", "failures/Code", `(?P<text>.*)`, `SELECT $rowb AS text`, false},
+		{"/failures", "failures/Act", `(?:Retry (?P<n>\d+)…)?`, `WITH f AS (` + groupSQL + `), n AS (SELECT count(*)
+			AS n FROM made m JOIN f ON f.job = m.job WHERE m.state = 'failed' AND NOT EXISTS (SELECT 1 FROM past x
+			WHERE x.job = m.job AND x.kind IN ('failed', 'reclaimed') AND x.pos > f.pos)) SELECT coalesce(nullif(n,
+			0), '') AS n FROM n`, false},
 		{"/failures", "svg label", `(?P<n>\d+) attempts? over the window`, `SELECT count(*) AS n FROM past f JOIN
 			made t ON t.job = f.job WHERE f.kind IN ('failed', 'reclaimed') AND f.at > $from AND f.at <= $end GROUP
 			BY t.queue, coalesce(f.data ->> 'error_code', f.data ->> 'reason') HAVING count(*) = CAST($gn AS integer)
@@ -387,9 +391,13 @@ const (
 	doubleSQL = `SELECT p.pos AS pos FROM past p JOIN past s ON s.job = p.job AND s.kind = 'succeeded' AND
 		s.data ->> 'result_sha256' <> p.data ->> 'offered_sha256' WHERE p.kind = 'refused' AND p.worker = $gwho
 		AND p.pos = CAST($gpos AS integer)`
+	// what people read of how an attempt failed
+	causeSQL = `(CASE WHEN f.data ->> 'error_code' = 'exit_code' THEN 'exit ' || (f.data ->> 'exit_code') WHEN
+		f.data ->> 'error_code' = 'signal' THEN 'signal ' || (f.data ->> 'signal') ELSE coalesce(f.data ->>
+		'error_code', f.data ->> 'reason') || coalesce(' (exit ' || (f.data ->> 'exit_code') || ')', ' (signal ' ||
+		(f.data ->> 'signal') || ')', '') END)`
 	groupSQL = `SELECT f.* FROM past f JOIN made t ON t.job = f.job WHERE f.kind IN ('failed', 'reclaimed') AND
-		t.queue = $rowa AND coalesce(f.data ->> 'error_code', f.data ->> 'reason') = $rowb AND f.at > $from AND
-		f.at <= $end`
+		t.queue = $rowa AND ` + causeSQL + ` = $rowb AND f.at > $from AND f.at <= $end`
 )
 
 func fmtAtoms(which string) string { return strings.Replace(atomsSQL, "%s", which, 1) }

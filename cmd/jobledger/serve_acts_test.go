@@ -17,8 +17,8 @@ import (
 	"jobledger/ledger/event"
 )
 
-// poster returns a function that posts with a session, as a form or as JSON, and does not follow redirects, but
-// for that to what an act did.
+// poster returns a function that posts with a session, as a form or as JSON, and does not follow redirects,
+// but for that to what an act did.
 func poster(t *testing.T, s servedStore) func(path, body string, header ...string) (int, http.Header,
 	string) {
 	t.Helper()

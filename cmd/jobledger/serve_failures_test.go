@@ -164,7 +164,8 @@ func TestFailureRowSelectsItsJobs(t *testing.T) {
 	_, _, page := get("/failures?" + window + "&queue=sms")
 	link := func(text string) string {
 		t.Helper()
-		found := regexp.MustCompile(`<a(?: class="button")? href="([^"]+)">` + text + `</a>`).FindStringSubmatch(page)
+		named := regexp.MustCompile(`<a(?: class="button")? href="([^"]+)">` + text + `</a>`)
+		found := named.FindStringSubmatch(page)
 		if found == nil {
 			t.Fatalf("no link %q in\n%s", text, page)
 		}
@@ -178,7 +179,8 @@ func TestFailureRowSelectsItsJobs(t *testing.T) {
 	}
 	retry := link("Retry 7…")
 	_, _, text := get(retry)
-	if !strings.Contains(text, "<strong>7</strong> can be changed now") || !strings.Contains(text, "Retry 7 jobs") ||
+	if !strings.Contains(text, "<strong>7</strong> can be changed now") ||
+		!strings.Contains(text, "Retry 7 jobs") ||
 		!strings.Contains(text, "--last-failure="+first) || strings.Count(text, `<a href="/jobs/`) != 5 {
 		t.Errorf("before: %s", text)
 	}
@@ -211,6 +213,30 @@ func TestFailureRowSelectsItsJobs(t *testing.T) {
 	if then := rows(window + fmt.Sprintf("&queue=sms&at=pos:%d", end)); then[0].LastFailed != 7 ||
 		fmt.Sprint(then[0].Now) != fmt.Sprint(found[0].Now) {
 		t.Errorf("as of then: %+v", then)
+	}
+	s.Verify()
+}
+
+// A failure of a command is shown by how it exited and by the last line that it wrote, and what differs in
+// words, such as user12, makes no groups.
+func TestFailureShowsCause(t *testing.T) {
+	s := newScenario(t)
+	jobs := make(map[string][]string)
+	for i := range 12 {
+		jobs[fmt.Sprint("k", i)] = []string{fmt.Sprintf("69 550 no such user user%d@example.com", i)}
+	}
+	s.failing("mail", jobs)
+	_, get := serveOn(t, s.Store, func() time.Time { return s.Now })
+	_, _, page := get("/failures")
+	for _, want := range []string{"in 1 group.", ">exit 69</a>", "550 no such user user",
+		`data-l="Attempts">12<`, "Retry 12…"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %q in\n%s", want, page)
+		}
+	}
+	code, out, messages := s.run(120, "report", "failures", "--cause")
+	if code != 0 || !strings.Contains(out, "550 no such user …") || strings.Count(out, "f1-") != 1 {
+		t.Errorf("%d %s %s", code, out, messages)
 	}
 	s.Verify()
 }

@@ -72,7 +72,7 @@ func TestWindowOfAQuietHour(t *testing.T) {
 func TestFailuresLeadToTheirJobs(t *testing.T) {
 	t.Parallel()
 	_, get := serveNight(t)
-	links := regexp.MustCompile(`href="(/jobs\?[^"]*error=[^"]*)"`).FindAllStringSubmatch(
+	links := regexp.MustCompile(`href="(/jobs\?[^"]*failure=[^"]*)"`).FindAllStringSubmatch(
 		get("/failures?from=pos:1&to=pos:3000"), -1)
 	if len(links) < 3 {
 		t.Fatalf("%d links", len(links))

@@ -103,7 +103,7 @@ func (q Acts) Read(ctx context.Context, tx *ledger.Tx) (acts ActList, err error)
 }
 
 // ActFrom returns the act of which the event pos is the first, up to another position. Its Count is 0 where
-// that is no event of an act. Up to 20,000 events of operators are read, the last ones.
+// that event is not one of an act. Up to 20,000 events of operators are read, the last ones.
 func ActFrom(ctx context.Context, tx *ledger.Tx, pos, to int64) (act Act, err error) {
 	e, found, err := tx.EventAt(ctx, pos)
 	if err != nil || !found {

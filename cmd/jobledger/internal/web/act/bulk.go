@@ -57,7 +57,7 @@ type Tally struct {
 	DryRun bool  `json:"dry_run"` // nothing was changed
 
 	Samples []projection.Job `json:"-"` // the first of which the act is possible
-	Why     map[string]int   `json:"-"` // of how many it is not possible, by their state, or that they are erased
+	Why     map[string]int   `json:"-"` // of how many it is not possible, by state or "erased"
 }
 
 // selected is a job of the set.

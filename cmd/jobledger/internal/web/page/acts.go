@@ -165,8 +165,8 @@ func findOf(jobs []act.Chosen) string {
 
 // previewParams are those of the address of an act that says first what it would do.
 func previewParams() []string {
-	return append(words.Of(find.JobFields, func(name string) string { return "f_" + name }), "act", "pos", "reason",
-		"spread")
+	fields := words.Of(find.JobFields, func(name string) string { return "f_" + name })
+	return append(fields, "act", "pos", "reason", "spread")
 }
 
 // actsPage does what a form says to many jobs, or says first what it would do.

@@ -18,7 +18,7 @@ import (
 	"jobledger/projection/query"
 )
 
-// didAt is the address of what an act on many jobs did. What it left alone is in no event, so the address says
+// didAt is the address of what an act on many jobs did. What it left alone is in no event: the address says
 // it.
 func didAt(t act.Tally) string {
 	q := url.Values{"to": {fmt.Sprintf("pos:%d", t.To)}}

@@ -76,7 +76,8 @@ func (p *Pages) failuresPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	shown.SetWindow(p.Site, query, span)
 	shown.Live = shown.Ago == "" && !query.Has("to")
-	shown.Command = frame.CommandOf([]string{"report", "failures", "--cause", "--from=" + shown.From, "--to=" + shown.To})
+	shown.Command = frame.CommandOf([]string{"report", "failures", "--cause", "--from=" + shown.From,
+		"--to=" + shown.To})
 	between := url.Values{"from": {shown.From}, "to": {shown.To}}
 	for _, name := range []string{"queue", "worker"} {
 		if query.Has(name) {
