@@ -193,8 +193,8 @@ func (n newJob) dependency(ctx context.Context, tx *ledger.Tx, id event.JobID) (
 	return j, err
 }
 
-// archived returns the states in which those of the jobs that n waits for, or that are to wait, ended which
-// have left the ledger. They cannot change, so this is read before the transaction that enqueues.
+// archived returns how those of the named jobs ended that have left the ledger: jobs that a new one waits
+// for, or that are to wait for it. They cannot change, so this is read before the transaction that enqueues.
 func (s *Service) archived(ctx context.Context, asked []newJob) (ended map[event.JobID]event.State,
 	err error) {
 	var named []event.JobID
