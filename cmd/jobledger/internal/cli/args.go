@@ -79,11 +79,12 @@ func normalize(typed []string, globals []Flag, verbs []Verb) (line, error) {
 func (l *line) flag(word string, after []string, v Verb, globals []Flag) ([]string, error) {
 	if name, long := strings.CutPrefix(word, "--"); long {
 		name, value, hasValue := strings.Cut(name, "=")
+		last := name == "last" && !hasValue && (len(after) == 0 || !isNumber(after[0]))
 		if current, old := v.Renamed[name]; old {
 			name, word = current, "--"+current
 		}
 		switch f, global := lookUp(name, v.Flags, globals); {
-		case f != nil && name == "last" && !hasValue && takesValue(f) && (len(after) == 0 || !isNumber(after[0])):
+		case f != nil && last && takesValue(f):
 			return after, l.addLast(f, v)
 		case f != nil && len(name) > 1:
 			return l.add(f, global, word, value, hasValue, after)

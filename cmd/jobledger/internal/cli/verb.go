@@ -41,7 +41,7 @@ type Verb struct {
 
 	// long name first, one-letter aliases; Required works, Value is the default
 	Flags []Flag
-	// former names of flags, which still work, and their names now; may be nil
+	// other names of flags, which work as well, and their names in the help; may be nil
 	Renamed map[string]string
 	// flags that may take the place of the arguments, and the hint where neither is given; may be empty
 	InPlace     []string

@@ -40,8 +40,9 @@ func (p *Verbs) List() cli.Verb {
 			"must not hold. worker is the owner or the last one, kind, actor and pos are about any event of the " +
 			"job, since and until about when it was enqueued. Several of one key mean any of them, but for words, " +
 			"tag, kind and actor: all of these." + cli.AboutAsOf,
+		Renamed: map[string]string{"last": "limit"},
 		Flags: append(listFlags(),
-			cli.WholeFlag("limit", "at most `N` jobs, 0 for all", 50, 0, math.MaxInt, "", "n", "last"),
+			cli.WholeFlag("limit", "at most `N` jobs, 0 for all", 50, 0, math.MaxInt, "", "n"),
 			cli.DurationFlag("search-time", "look for `D` at most, about; then say how far, and end with 124", "",
 				0, 0, false),
 			cli.AsOfFlag(),
