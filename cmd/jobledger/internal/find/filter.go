@@ -92,7 +92,7 @@ func Jobs(asked url.Values, now time.Time) (f query.JobFilter, err error) {
 	for _, field := range []string{"failure", "last_failure"} {
 		if asked.Has(field) && !query.IsFingerprint(asked.Get(field)) {
 			e := badInput(field, "%.40q is not the fingerprint of a failure", asked.Get(field))
-			e.Hint = "it is f1- and 12 digits, as in 'report failures --cause' and GET /failures"
+			e.Hint = "it is f1- and 12 digits, as the report of failures by their cause has it"
 			return f, e
 		}
 	}
