@@ -112,7 +112,7 @@ func TestFullDiskUnderWorker(t *testing.T) {
 		{"cancel", job}} {
 		a := s.outcomeOf(s.command(words...))
 		if a.code != cli.ExitBusy || !strings.Contains(a.stderr, "disk full") ||
-			!strings.Contains(a.stderr, "\nhint: the disk is full; free some space and try again: ") {
+			!strings.Contains(a.stderr, "\nhint: the disk is full; free some space and try again; ") {
 			t.Errorf("%s on a full disk: exit %d: %s", words[0], a.code, a.stderr)
 		}
 	}

@@ -38,7 +38,6 @@ type job struct {
 	ready   int64 // in seconds
 	ends    int64
 	failed  int
-	queued  bool
 	spoiled bool
 }
 
