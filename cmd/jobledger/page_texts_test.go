@@ -37,6 +37,10 @@ const (
 		c.host || ' ' || c.pid || ' ' || c.version || ' ‹briefly ' || c.claimed_at || ' ' || coalesce(c.ended_at,
 		$now) || '›' || ' ‹roughly ' || c.claimed_at || ' ' || coalesce(c.ended_at, $now) || '›' FROM which w JOIN
 		claims c ON c.job = w.job AND c.attempt = w.attempt`
+	silentSQL = `WITH gone AS (` + quietSQL + `) SELECT (SELECT count(*) FROM gone) AS n,
+		coalesce((SELECT CASE count(*) WHEN 0 THEN 'no job' WHEN 1 THEN '1 job' ELSE count(*) || ' jobs' END
+		FROM claims c JOIN gone g ON g.boot = c.boot WHERE c.end_pos IS NULL), '') AS jobs, pid, version,
+		'‹roughly ' || seen || ' ' || $now || '›' AS age FROM gone ORDER BY worker, started LIMIT 1`
 	clocksSQL = `SELECT '‹clock ' || at || '› ‹millis ' || at || '›' FROM past`
 )
 
@@ -94,6 +98,9 @@ var shownTexts = []shownText{
 		i ORDER BY i) SELECT coalesce(group_concat(n || ' ' || kind, ', '), 'no job was touched') AS text FROM
 		counts`, false},
 	{"/", "p problem", `✕ .*`, "", false},
+	// What the rules say of a course of minutes is held by TestBadNightIsNamed.
+	{"/", "li problem", `problem .* \(D4\d\).*`, "", false},
+	{"/", "li warning", `warning .* \(D4\d\).*`, "", false},
 	{"", "li info", `info (?:\S+: )?\d+ jobs? failed for good within the hour, .*`, "", false},
 	{"", "li problem", `problem (?:(?P<q>\S+): )?(?P<n>\d+) jobs? ready, the first for (?P<age>\S+), and no ` +
 		`worker serves the ` +
@@ -116,10 +123,11 @@ var shownTexts = []shownText{
 		pausedSQL, false},
 	{"/", "li warning", `warning (?P<n>\d+) workers? (?:is|are) silent, holding (?P<jobs>no job|\d+ jobs?): ` +
 		`(?P<who>.*); the first, pid (?P<pid>\d+) on \S+, version (?P<version>\S+), was seen (?P<age>\S+) ` +
-		`ago Workers \(D21\)`, `WITH gone AS (` + quietSQL + `) SELECT (SELECT count(*) FROM gone) AS n,
-		coalesce((SELECT CASE count(*) WHEN 0 THEN 'no job' WHEN 1 THEN '1 job' ELSE count(*) || ' jobs' END
-		FROM claims c JOIN gone g ON g.boot = c.boot WHERE c.end_pos IS NULL), '') AS jobs, pid, version,
-		'‹roughly ' || seen || ' ' || $now || '›' AS age FROM gone ORDER BY worker, started LIMIT 1`, false},
+		`ago Workers \(D21\)`, silentSQL, false},
+	{"/", "li problem", `problem (?P<n>\d+) workers? (?:is|are) silent, holding (?P<jobs>\d+ jobs?)` +
+		`(?: \(the first lease ends in \S+\))?: ` +
+		`(?P<who>.*); the first, pid (?P<pid>\d+) on \S+, version (?P<version>\S+), was seen (?P<age>\S+) ` +
+		`ago Workers \(D21\)`, silentSQL, false},
 	{"/", "p", `(?P<text>\d+ (?:working|idle|silent).*)`, `WITH crew AS (SELECT CASE WHEN boot IN (SELECT
 		boot FROM (` + quietSQL + `)) THEN 'silent' WHEN EXISTS (SELECT 1 FROM claims c WHERE c.boot = p.boot
 		AND end_pos IS NULL) THEN 'working' ELSE 'idle' END AS state FROM processes p WHERE stopped IS NULL AND

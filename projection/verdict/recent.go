@@ -227,8 +227,8 @@ func (c course) normal(enough int64) []span {
 	return c.before(10)
 }
 
-// without adds up what of returns of spans, half an hour at a time, and leaves out the worst quarter where
-// so large a share failed: an earlier outage is not normal.
+// without adds up what of returns of spans, half an hour at a time, and leaves out the worst quarter, or two,
+// where so large a share failed: an earlier outage is not normal.
 func without(spans []span, part float64, of func(*span) counts) (total counts) {
 	var each []counts
 	grid := int64(-1)
@@ -238,9 +238,11 @@ func without(spans []span, part float64, of func(*span) counts) (total counts) {
 		}
 		each[len(each)-1].add(of(&spans[i]))
 	}
+	each = slices.DeleteFunc(each, func(c counts) bool { return c.ended == 0 }) // they have no share
 	slices.SortFunc(each, func(a, b counts) int { return cmp.Compare(a.failed*b.ended, b.failed*a.ended) })
+	worst := max(len(each)/4, min(2, len(each)-1)) // an outage of half an hour is in two of them
 	for i, c := range each {
-		if i < len(each)-len(each)/4 || float64(c.failed) < part*float64(c.ended) {
+		if i < len(each)-worst || float64(c.failed) < part*float64(c.ended) {
 			total.add(c)
 		}
 	}

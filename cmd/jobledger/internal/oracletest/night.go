@@ -53,12 +53,16 @@ var varying = regexp.MustCompile(`"[^"]*"|'[^']*'|[\w.+-]+@[\w.-]+|\B(?:/[\w.@-]
 // code is what such a number looks like that is kept at the beginning of a line.
 var code = regexp.MustCompile(`^[1-5]\d\d\b`)
 
+// colour is what a terminal takes for one.
+var colour = regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]`)
+
 // fold is the last line of a failure's detail without what varies.
 func fold(detail string) (line, same string) {
 	lines := strings.Split(strings.TrimSpace(detail), "\n")
 	line = strings.TrimSpace(lines[len(lines)-1])
-	kept := code.FindString(line)
-	return line, kept + varying.ReplaceAllString(line[len(kept):], "…")
+	same = colour.ReplaceAllString(line, "")
+	kept := code.FindString(same)
+	return line, kept + varying.ReplaceAllString(same[len(kept):], "…")
 }
 
 // Failures is the failures of w that look alike, the most frequent first: of one queue, with one code, exit
