@@ -37,10 +37,12 @@ const (
 		c.host || ' ' || c.pid || ' ' || c.version || ' ‹briefly ' || c.claimed_at || ' ' || coalesce(c.ended_at,
 		$now) || '›' || ' ‹roughly ' || c.claimed_at || ' ' || coalesce(c.ended_at, $now) || '›' FROM which w JOIN
 		claims c ON c.job = w.job AND c.attempt = w.attempt`
-	silentSQL = `WITH gone AS (` + quietSQL + `) SELECT (SELECT count(*) FROM gone) AS n,
-		coalesce((SELECT CASE count(*) WHEN 0 THEN 'no job' WHEN 1 THEN '1 job' ELSE count(*) || ' jobs' END
-		FROM claims c JOIN gone g ON g.boot = c.boot WHERE c.end_pos IS NULL), '') AS jobs, pid, version,
-		'‹roughly ' || seen || ' ' || $now || '›' AS age FROM gone ORDER BY worker, started LIMIT 1`
+	// silentSQL are the workers that the text names: those are left out whose place another one took.
+	silentSQL = `WITH gone AS (SELECT * FROM (` + quietSQL + `) WHERE instr($gwho, worker)) SELECT (SELECT
+		count(*) FROM gone) AS n, coalesce((SELECT CASE count(*) WHEN 0 THEN 'no job' WHEN 1 THEN '1 job' ELSE
+		count(*) || ' jobs' END FROM claims c JOIN gone g ON g.boot = c.boot WHERE c.end_pos IS NULL), '') AS
+		jobs, pid, version, '‹roughly ' || seen || ' ' || $now || '›' AS age FROM gone ORDER BY worker, started
+		LIMIT 1`
 	clocksSQL = `SELECT '‹clock ' || at || '› ‹millis ' || at || '›' FROM past`
 )
 
