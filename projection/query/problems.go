@@ -3,6 +3,7 @@ package query
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -86,10 +87,6 @@ func (q Problems) addCause(ctx context.Context, tx *ledger.Tx, p *verdict.Proble
 	}
 	g := groups.List[0]
 	p.Cause = &verdict.Cause{Code: g.Code, Exit: g.Exit.Code, Detail: cmp.Or(g.Example, g.Detail),
-		Attempts: g.Attempts, Jobs: int64(len(g.Jobs))}
-	for name := range g.Workers {
-		p.Cause.Workers = append(p.Cause.Workers, name)
-	}
-	slices.Sort(p.Cause.Workers)
+		Attempts: g.Attempts, Jobs: int64(len(g.Jobs)), Workers: slices.Sorted(maps.Keys(g.Workers))}
 	return nil
 }
