@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"math"
 	"time"
 
@@ -119,6 +120,24 @@ func JobsAsOf(ctx context.Context, tx *ledger.Tx, ns []int64, m Moment) (map[int
 		jobs[e.N] = j
 	}
 	return jobs, nil
+}
+
+// JobsAt returns the jobs ns as they were at m: their rows, or what JobsAsOf folds for those that had not
+// ended by then.
+func JobsAt(ctx context.Context, tx *ledger.Tx, ns []int64, m Moment) (map[int64]Job, error) {
+	jobs, err := GetMany(ctx, tx, ns)
+	if err != nil || m.IsNow() {
+		return jobs, err
+	}
+	var later []int64
+	for _, n := range ns {
+		if !m.endedBy(jobs[n]) {
+			later = append(later, n)
+		}
+	}
+	then, err := JobsAsOf(ctx, tx, later, m)
+	maps.Copy(jobs, then)
+	return jobs, err
 }
 
 // eventsOfJobs yields the transitions of the jobs ns up to m, job by job. An error ends it.

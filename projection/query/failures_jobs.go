@@ -39,7 +39,11 @@ func (q Failures) addJobs(ctx context.Context, tx *ledger.Tx, groups []*FailureG
 	for _, g := range groups {
 		maps.Copy(all, g.Jobs)
 	}
-	jobs, err := q.jobs(ctx, tx, slices.Sorted(maps.Keys(all)))
+	then := q.At
+	if then == (projection.Moment{}) {
+		then = projection.Now(q.To.At)
+	}
+	jobs, err := projection.JobsAt(ctx, tx, slices.Sorted(maps.Keys(all)), then)
 	if err != nil {
 		return err
 	}
@@ -65,22 +69,4 @@ func (q Failures) addJobs(ctx context.Context, tx *ledger.Tx, groups []*FailureG
 		}
 	}
 	return err
-}
-
-// jobs returns these jobs as they are, or as they were at the At of q.
-func (q Failures) jobs(ctx context.Context, tx *ledger.Tx, ns []int64) (map[int64]projection.Job, error) {
-	jobs, err := projection.GetMany(ctx, tx, ns)
-	if err != nil || q.At == (projection.Moment{}) || q.At.IsNow() {
-		return jobs, err
-	}
-	var later []int64
-	for n, j := range jobs {
-		if j.FinishedAt.IsZero() || event.Micros(j.FinishedAt) >= q.At.FinishedBefore() {
-			later = append(later, n)
-		}
-	}
-	slices.Sort(later)
-	then, err := projection.JobsAsOf(ctx, tx, later, q.At)
-	maps.Copy(jobs, then)
-	return jobs, err
 }

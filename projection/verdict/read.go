@@ -82,12 +82,7 @@ func ReadTimetables(ctx context.Context, tx *ledger.Tx, m projection.Moment) (al
 			ns = append(ns, s.LastJob)
 		}
 	}
-	var last map[int64]projection.Job
-	if m.IsNow() {
-		last, err = projection.GetMany(ctx, tx, ns)
-	} else {
-		last, err = projection.JobsAsOf(ctx, tx, ns, m)
-	}
+	last, err := projection.JobsAt(ctx, tx, ns, m)
 	if err != nil {
 		return nil, err
 	}
