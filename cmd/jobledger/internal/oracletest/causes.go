@@ -12,7 +12,7 @@ var waitCauses = []string{"dependency", "schedule", "paused", "limit", "worker"}
 // two events. It knows no limits but how many jobs of a queue may be held at once. Of a wait for a worker, it
 // says for how long none was there that takes the job.
 func (l *Ledger) Causes(w Window) (rows []Row) {
-	open, holding := make(map[string]*job), make(map[string]float64)
+	open, holding, clients := make(map[string]*job), make(map[string]float64), make(map[string]bool)
 	paused, bound := make(map[string]bool), make(map[string]float64)
 	spent := make(map[string]map[string]map[string]time.Duration) // by queue, cause and job
 	lives, alone := l.lives(), make(map[string]time.Duration)
@@ -30,9 +30,13 @@ func (l *Ledger) Causes(w Window) (rows []Row) {
 	}
 	account := func(from, to time.Time) {
 		clear(holding)
+		clear(clients) // the queues of which a process that did not announce them holds a job
 		for _, j := range open {
 			if held(j.state) {
 				holding[j.queue]++
+				if p := lives[j.owner]; p == nil || !slices.Contains(p.queues, j.queue) {
+					clients[j.queue] = true
+				}
 			}
 		}
 		for _, j := range open {
@@ -56,7 +60,7 @@ func (l *Ledger) Causes(w Window) (rows []Row) {
 					cause = "paused"
 				}
 				spend(j, cause, to.Sub(begin))
-				if cause == "worker" && !busyClient(lives, open, j.queue) {
+				if cause == "worker" && !clients[j.queue] {
 					alone[j.queue] += unserved(lives, j, begin, to)
 				}
 			}
@@ -161,29 +165,23 @@ func (l *Ledger) lives() map[Process]*life {
 	return all
 }
 
-// busyClient reports whether a process that did not announce the queue holds a job of it.
-func busyClient(lives map[Process]*life, open map[string]*job, queue string) bool {
-	for _, j := range open {
-		if p := lives[j.owner]; j.queue == queue && held(j.state) &&
-			(p == nil || !slices.Contains(p.queues, queue)) {
-			return true
-		}
-	}
-	return false
-}
-
 // unserved is for how long between two times no process lived that announced the queue and takes the job.
 func unserved(lives map[Process]*life, j *job, from, to time.Time) (d time.Duration) {
+	serves := func(who Process, p *life) bool {
+		return slices.Contains(p.queues, j.queue) && j.fits(who, p.labels)
+	}
 	times := []time.Time{from, to}
-	for _, p := range lives {
+	for who, p := range lives {
+		if !from.Before(p.from) && !to.After(p.until) && serves(who, p) {
+			return 0 // all the time
+		}
 		times = append(times, p.from, p.until)
 	}
 	slices.SortFunc(times, time.Time.Compare)
 	for i, begin := range times[:len(times)-1] {
 		served := begin.Before(from) || !begin.Before(to)
 		for who, p := range lives {
-			served = served || !begin.Before(p.from) && begin.Before(p.until) &&
-				slices.Contains(p.queues, j.queue) && j.fits(who, p.labels)
+			served = served || !begin.Before(p.from) && begin.Before(p.until) && serves(who, p)
 		}
 		if !served {
 			d += times[i+1].Sub(begin)
