@@ -141,3 +141,16 @@ func MissingField(b Body) string {
 	}
 	return ""
 }
+
+// Said returns the text of the field of b that is stored by this name; "" if it has no such text.
+func Said(b Body, name string) string {
+	rules := rulesOf()[b.Kind()]
+	for i := range rules {
+		if rules[i].name == name {
+			if v := reflect.ValueOf(b).Elem().FieldByIndex(rules[i].index); v.Kind() == reflect.String {
+				return v.String()
+			}
+		}
+	}
+	return ""
+}

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -63,11 +64,11 @@ func (s *summary) add(e *event.Event, queue string, own bool) {
 	s.name("actors", e.Actor)
 	s.name("workers", e.Worker.Name)
 	s.name("hosts", e.Worker.Host)
-	switch b := e.Body.(type) {
-	case *event.Enqueued:
-		s.name("queues", b.Queue)
-		s.name("schedules", b.Schedule)
-		s.name("groups", b.Group)
+	s.name("queues", event.Said(e.Body, "queue"))
+	s.name("schedules", cmp.Or(event.Said(e.Body, "schedule"), event.Said(e.Body, "name")))
+	s.name("groups", event.Said(e.Body, "group"))
+	s.name("error_codes", event.Said(e.Body, "error_code"))
+	if b, ok := e.Body.(*event.Enqueued); ok {
 		if b.Key != "" {
 			s.term("key:" + b.Key)
 		}
@@ -75,28 +76,6 @@ func (s *summary) add(e *event.Event, queue string, own bool) {
 			s.name("tag_keys", key)
 			s.term("tag:" + key + "=" + value)
 		}
-	case *event.Failed:
-		s.name("error_codes", b.ErrorCode)
-	case *event.QueuePaused:
-		s.name("queues", b.Queue)
-	case *event.QueueResumed:
-		s.name("queues", b.Queue)
-	case *event.QueueLimited:
-		s.name("queues", b.Queue)
-		s.name("groups", b.Group)
-	case *event.QueueDefaults:
-		s.name("queues", b.Queue)
-	case *event.ScheduleSet:
-		s.name("schedules", b.Name)
-		s.name("queues", b.Queue)
-	case *event.SchedulePaused:
-		s.name("schedules", b.Name)
-	case *event.ScheduleResumed:
-		s.name("schedules", b.Name)
-	case *event.ScheduleRemoved:
-		s.name("schedules", b.Name)
-	case *event.ScheduleSkipped:
-		s.name("schedules", b.Name)
 	}
 	if own {
 		s.count(e, queue)

@@ -3,7 +3,6 @@ package follow
 import (
 	"context"
 	"database/sql/driver"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -187,18 +186,3 @@ func Change(from, to event.State, in func(event.State) bool) (n int64) {
 
 // IsQueued reports whether s is that of a job that waits.
 func IsQueued(s event.State) bool { return s == event.Queued }
-
-// Said returns the text that a body has in a field; "" if it has no such field.
-func Said(body event.Body, field string) string {
-	v := reflect.ValueOf(body)
-	if v.Kind() == reflect.Pointer {
-		v = v.Elem()
-	}
-	if v.Kind() != reflect.Struct {
-		return ""
-	}
-	if text := v.FieldByName(field); text.Kind() == reflect.String {
-		return text.String()
-	}
-	return ""
-}

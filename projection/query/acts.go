@@ -113,7 +113,7 @@ func ActFrom(ctx context.Context, tx *ledger.Tx, pos, to int64) (act Act, err er
 	q.From.Pos, q.To.Pos = pos-1, to
 	acts, err := q.Read(ctx, tx)
 	for _, a := range acts.List {
-		if a.Kind() == e.Kind() && a.Actor == e.Actor && a.Reason == follow.Said(e.Body, "Reason") {
+		if a.Kind() == e.Kind() && a.Actor == e.Actor && a.Reason == event.Said(e.Body, "reason") {
 			act = a // the last of the list is the first that happened
 		}
 	}
@@ -123,10 +123,10 @@ func ActFrom(ctx context.Context, tx *ledger.Tx, pos, to int64) (act Act, err er
 // addAct adds e to the act that it belongs to, or returns a new one. The events come from the last to the
 // first, so that of a job that is retried and spread, rescheduled comes first.
 func addAct(recent map[actKey]*Act, e event.Event, queue string) (added *Act) {
-	if follow.Said(e.Body, "Because") != "" { // another job did it
+	if event.Said(e.Body, "because") != "" { // another job did it
 		return nil
 	}
-	key := actKey{e.Kind(), e.Actor, follow.Said(e.Body, "Reason"), queue}
+	key := actKey{e.Kind(), e.Actor, event.Said(e.Body, "reason"), queue}
 	act := recent[key]
 	if act == nil || e.N == 0 || act.Begin.Sub(e.At) >= time.Minute {
 		act = &Act{Event: e, Reason: key.reason, Queue: queue, jobs: make(map[int64]int64)}
@@ -159,8 +159,8 @@ func (a *Act) About() string {
 	if a.N != 0 {
 		return ""
 	}
-	if queue := follow.Said(a.Body, "Queue"); queue != "" {
+	if queue := event.Said(a.Body, "queue"); queue != "" {
 		return queue
 	}
-	return follow.Said(a.Body, "Name")
+	return event.Said(a.Body, "name")
 }

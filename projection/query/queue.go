@@ -10,7 +10,6 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
-	"jobledger/projection/follow"
 	"jobledger/projection/status"
 )
 
@@ -58,7 +57,7 @@ func (q QueueMarks) Read(ctx context.Context, tx *ledger.Tx) (marks []QueueMark,
 		case *event.QueueResumed:
 			mark.Kind = "resumed"
 		}
-		if e.Pos > q.From.Pos && (e.Kind() == event.KindWorkerStarted || follow.Said(e.Body, "Queue") == q.Queue) {
+		if e.Pos > q.From.Pos && (e.Kind() == event.KindWorkerStarted || event.Said(e.Body, "queue") == q.Queue) {
 			marks = append(marks, mark)
 		}
 	}

@@ -239,17 +239,17 @@ func (t *tracer) mark(e event.Event) {
 			mark.PID = at.lane.pid
 		}
 	case *event.QueuePaused, *event.QueueResumed:
-		mark.Args["queue"], mark.Args["reason"] = follow.Said(b, "Queue"), follow.Said(b, "Reason")
+		mark.Args["queue"], mark.Args["reason"] = event.Said(b, "queue"), event.Said(b, "reason")
 	case *event.QueueLimited:
 		mark.Args["queue"], mark.Args["limit"], mark.Args["reason"] = b.Queue, words.LimitText(b), b.Reason
 	case *event.QueueDefaults:
 		mark.Args["queue"], mark.Args["defaults"], mark.Args["reason"] = b.Queue, words.DefaultsText(b), b.Reason
 	case *event.ScheduleSet, *event.SchedulePaused, *event.ScheduleResumed, *event.ScheduleRemoved:
-		mark.Args["schedule"], mark.Args["reason"] = follow.Said(b, "Name"), follow.Said(b, "Reason")
+		mark.Args["schedule"], mark.Args["reason"] = event.Said(b, "name"), event.Said(b, "reason")
 	case *event.ScheduleSkipped:
 		mark.Args["schedule"], mark.Args["why"], mark.Args["ticks"] = b.Name, b.Why, b.Count
 	case *event.Cancelled, *event.Retried, *event.Rescheduled, *event.Erased:
-		mark.Args["reason"] = follow.Said(b, "Reason")
+		mark.Args["reason"] = event.Said(b, "reason")
 	case *event.Rebuilt, *event.Restored, *event.Imported, *event.Sealing, *event.Archived,
 		*event.Removed, *event.ArchivePolicy, *event.ArchiveDescribed:
 	default:

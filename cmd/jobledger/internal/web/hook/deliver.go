@@ -12,7 +12,6 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
-	"jobledger/projection/follow"
 )
 
 // maxAttempts is how often a delivery is tried, over a day.
@@ -209,7 +208,7 @@ func (d *deliverer) body(ctx context.Context, j projection.Job) (body []byte, wh
 			why = "the ledger has no such event: it was removed, or the job is not a delivery"
 			return nil
 		}
-		queue, trace := follow.Said(x.Body, "Queue"), ""
+		queue, trace := event.Said(x.Body, "queue"), ""
 		if x.N != 0 {
 			about, err := jobsOf(ctx, tx, []event.Event{x})
 			if err != nil {

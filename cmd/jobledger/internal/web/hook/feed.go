@@ -12,7 +12,6 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
-	"jobledger/projection/follow"
 	"jobledger/projection/status"
 )
 
@@ -162,7 +161,7 @@ func (f *feed) read(ctx context.Context, tx *ledger.Tx, tail int64) (jobs []comm
 		if err != nil {
 			break
 		}
-		queue := follow.Said(x.Body, "Queue")
+		queue := event.Said(x.Body, "queue")
 		if x.N != 0 {
 			queue = about[x.N].Queue
 		}
