@@ -2,7 +2,6 @@ package archive
 
 import (
 	"fmt"
-	"os"
 
 	"jobledger/ledger/event"
 	"jobledger/ledger/segment"
@@ -29,34 +28,6 @@ func (c chains) add(e *event.Event) error {
 	}
 	c[e.Job] = link{e.Seq, e.To}
 	return nil
-}
-
-// readChains reads the chains of the file f, which must be whole, and continue those of the file before it,
-// if they are known.
-func readChains(f *File, before chains) (chains, error) {
-	file, err := os.Open(f.Path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	now, begun := make(chains), false
-	for m, err := range segment.Members(file) {
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Path, err)
-		}
-		for i := range m.Events {
-			if e := &m.Events[i]; e.Pos > f.Lo && !begun {
-				begun = true
-				if err := now.continues(before); err != nil {
-					return nil, err
-				}
-			}
-			if err := now.add(&m.Events[i]); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return now, nil
 }
 
 // continues compares the carried-in chains with those of the file before.

@@ -2,6 +2,7 @@ package archive
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -164,11 +165,7 @@ func (c *checker) file(ctx context.Context, f *File) error {
 	if err := c.compareBlocks(ctx, f, &facts); err != nil {
 		return err
 	}
-	after, err := readChains(f, c.before)
-	if c.before = after; err == nil {
-		err = c.compareLive(ctx, f)
-	}
-	if err != nil {
+	if c.before, err = c.compareEvents(ctx, f); err != nil {
 		return err
 	}
 	if err := segment.CheckParts(f.Path, parts); err != nil {
@@ -177,33 +174,49 @@ func (c *checker) file(ctx context.Context, f *File) error {
 	return nil
 }
 
-// compareLive compares the events of a file that are still in the ledger with it. Where others of their block
-// have left, the ledger alone does not show that they are what they were.
-func (c *checker) compareLive(ctx context.Context, f *File) error {
+// compareEvents compares the events of each job in a whole file with each other and with those of the file
+// before it, if they are known, and those that are still in the ledger with it. Where others of their block
+// have left, the ledger alone does not show that they are what they were. It returns the chains of the file.
+func (c *checker) compareEvents(ctx context.Context, f *File) (chains, error) {
 	file, err := os.Open(f.Path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer file.Close()
-	var leaf []byte
+	now, begun := make(chains), false
 	for m, err := range segment.Members(file) {
 		if err != nil {
-			return fmt.Errorf("%s: %w", f.Path, err)
+			return nil, fmt.Errorf("%s: %w", f.Path, err)
 		}
-		first, last := m.Events[0].Pos, m.Events[len(m.Events)-1].Pos
-		if first <= f.Lo {
-			continue
+		own := m.Events[0].Pos > f.Lo
+		if own && !begun {
+			begun = true
+			err = now.continues(c.before)
 		}
-		live := ledger.Filter{After: first - 1, Until: last}
-		for line, err := range c.store.Lines(ctx, live, false) {
-			if err != nil {
-				return err
-			}
-			leaf = line.Event.AppendLeaf(leaf[:0])
-			if !bytes.Equal(leaf, m.Lines[line.Pos-first]) {
-				return fmt.Errorf("%w: the event %d in the ledger is not the one in the file", segment.ErrDamaged,
-					line.Pos)
-			}
+		for i := range m.Events {
+			err = cmp.Or(err, now.add(&m.Events[i]))
+		}
+		if own && err == nil {
+			err = c.compareLive(ctx, m)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return now, nil
+}
+
+// compareLive compares the events of a member that are still in the ledger with it.
+func (c *checker) compareLive(ctx context.Context, m *segment.Member) error {
+	first, last := m.Events[0].Pos, m.Events[len(m.Events)-1].Pos
+	var leaf []byte
+	for line, err := range c.store.Lines(ctx, ledger.Filter{After: first - 1, Until: last}, false) {
+		if err != nil {
+			return err
+		}
+		if leaf = line.Event.AppendLeaf(leaf[:0]); !bytes.Equal(leaf, m.Lines[line.Pos-first]) {
+			return fmt.Errorf("%w: the event %d in the ledger is not the one in the file", segment.ErrDamaged,
+				line.Pos)
 		}
 	}
 	return nil
