@@ -129,15 +129,20 @@ func JobsAt(ctx context.Context, tx *ledger.Tx, ns []int64, m Moment) (map[int64
 	if err != nil || m.IsNow() {
 		return jobs, err
 	}
-	var later []int64
-	for _, n := range ns {
-		if !m.endedBy(jobs[n]) {
-			later = append(later, n)
-		}
-	}
-	then, err := JobsAsOf(ctx, tx, later, m)
+	then, err := m.openOf(ctx, tx, maps.Values(jobs))
 	maps.Copy(jobs, then)
 	return jobs, err
+}
+
+// openOf returns those of rows that had not ended by m, as they were then: see JobsAsOf.
+func (m Moment) openOf(ctx context.Context, tx *ledger.Tx, rows iter.Seq[Job]) (map[int64]Job, error) {
+	var open []int64
+	for j := range rows {
+		if !m.endedBy(j) {
+			open = append(open, j.N)
+		}
+	}
+	return JobsAsOf(ctx, tx, open, m)
 }
 
 // eventsOfJobs yields the transitions of the jobs ns up to m, job by job. An error ends it.

@@ -117,13 +117,7 @@ func foldedAsOf(ctx context.Context, tx *ledger.Tx, f Filter, m Moment) ([]Then,
 	if err != nil {
 		return nil, err
 	}
-	var open []int64
-	for _, j := range rows {
-		if !m.endedBy(j) {
-			open = append(open, j.N)
-		}
-	}
-	folded, err := JobsAsOf(ctx, tx, open, m)
+	folded, err := m.openOf(ctx, tx, slices.Values(rows))
 	if err != nil {
 		return nil, err
 	}
