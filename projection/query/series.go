@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"jobledger/ledger"
@@ -41,6 +42,7 @@ type Course struct {
 	WaitP50   []float64 `json:"wait_p50"` // their seconds from when the job was ready; 0: there was none
 	WaitP90   []float64 `json:"wait_p90"`
 	WaitP99   []float64 `json:"wait_p99"`
+	Wait      Wait      `json:"-"` // of the whole window
 }
 
 // Metrics are the names of the columns of [Course], as in JSON.
@@ -75,6 +77,7 @@ func (q Series) Read(ctx context.Context, tx *ledger.Tx) (*Course, error) {
 	if err := q.follow(ctx, tx, step, out, runs, waits); err != nil {
 		return nil, err
 	}
+	out.Wait = waitOf(q.Queue, slices.Concat(waits...))
 	for i := range n {
 		run, wait := waitOf("", runs[i]), waitOf("", waits[i])
 		out.RunP50[i], out.RunP99[i] = run.P50.Seconds(), run.P99.Seconds()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"time"
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -16,13 +15,6 @@ import (
 // Waits asks how long the jobs that were claimed within a window had been ready for a worker, by queue. Since
 // when a job is ready says [follow.Ready].
 type Waits struct{ Span }
-
-// Wait is how long the claimed jobs of a queue had been ready.
-type Wait struct {
-	Queue              string
-	Claims             int64
-	P50, P90, P99, Max time.Duration // see [Percentile]
-}
 
 // Read returns the waits by queue, the queues by name; those without a claim are left out. It reads the
 // transitions of the window once, and of the jobs that began before it what came before.
@@ -38,15 +30,6 @@ func (q Waits) Read(ctx context.Context, tx *ledger.Tx) (all []Wait, err error) 
 		all = append(all, waitOf(queue, waits[queue]))
 	}
 	return all, err
-}
-
-// waitOf is the wait of claims in microseconds, which it sorts.
-func waitOf(queue string, micros []int64) Wait {
-	slices.Sort(micros)
-	at := func(percent int) time.Duration {
-		return time.Duration(Percentile(micros, percent)) * time.Microsecond
-	}
-	return Wait{queue, int64(len(micros)), at(50), at(90), at(99), at(100)}
 }
 
 // Causes asks how long jobs waited within a window, and for what: other jobs, their time, a paused queue,

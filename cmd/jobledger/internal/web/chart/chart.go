@@ -30,10 +30,8 @@ type Chart struct {
 	Table        *words.Table
 }
 
-// Line is a line, or an area where its class fills it.
-type Line struct {
-	Name, Class, Path string
-}
+// Line is a line, or an area where its class, which is its name, fills it.
+type Line struct{ Name, Path string }
 
 // Text is a text within a picture.
 type Text struct {
@@ -61,10 +59,13 @@ const (
 
 // Series is one row of numbers of a chart. NaN: there is none.
 type Series struct {
-	Name, Class string
-	Values      []float64
-	How         How
+	Name   string
+	Values []float64
+	How    How
 }
+
+// Of returns a series.
+func Of(name string, values []float64, how How) Series { return Series{name, values, how} }
 
 // New draws series that begin at from, with step between two values. Marks are at moments.
 func New(title string, from time.Time, step time.Duration, zone *time.Location, unit string,
@@ -106,7 +107,7 @@ func New(title string, from time.Time, step time.Duration, zone *time.Location, 
 		case Plain:
 			below = nil
 		}
-		c.Lines = append(c.Lines, Line{one.Name, one.Class, s.path(values, below)})
+		c.Lines = append(c.Lines, Line{one.Name, s.path(values, below)})
 		c.Table.Columns = append(c.Table.Columns, words.Column{Title: strings.ToUpper(one.Name), Right: true})
 		names = append(names, one.Name+" "+upTo(one.Values, unit))
 	}

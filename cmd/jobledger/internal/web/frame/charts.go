@@ -13,24 +13,20 @@ import (
 // DepthChart is how many jobs are ready, for later and held.
 func DepthChart(n *query.Course, zone *time.Location) *chart.Chart {
 	return chart.New("Depth", n.From, StepOf(n), zone, "",
-		SeriesOf("ready", chart.Floats(n.Ready), chart.Stacked),
-		SeriesOf("later", chart.Floats(n.Later), chart.Stacked),
-		SeriesOf("held", chart.Floats(n.Held), chart.Stacked))
+		chart.Of("ready", chart.Floats(n.Ready), chart.Stacked),
+		chart.Of("later", chart.Floats(n.Later), chart.Stacked),
+		chart.Of("held", chart.Floats(n.Held), chart.Stacked))
 }
 
 // AttemptsChart is how many attempts ended in each step.
 func AttemptsChart(n *query.Course, zone *time.Location) *chart.Chart {
 	return chart.New("Attempts every "+words.Duration(StepOf(n)), n.From, StepOf(n), zone, "",
-		SeriesOf("succeeded", chart.Floats(n.Succeeded), chart.Area),
-		SeriesOf("failed", chart.Floats(n.Failed), chart.Down),
-		SeriesOf("lost", chart.Floats(n.Lost), chart.Down))
+		chart.Of("succeeded", chart.Floats(n.Succeeded), chart.Area),
+		chart.Of("failed", chart.Floats(n.Failed), chart.Down),
+		chart.Of("lost", chart.Floats(n.Lost), chart.Down))
 }
 
 func StepOf(n *query.Course) time.Duration { return time.Duration(n.Step * float64(time.Second)) }
-
-func SeriesOf(name string, values []float64, how chart.How) chart.Series {
-	return chart.Series{Name: name, Class: name, Values: values, How: how}
-}
 
 // CodesTable is what failed, by code, perhaps with the last detail; nil: nothing did.
 func CodesTable(codes []*query.FailureGroup, details bool, zone *time.Location) *words.Table {

@@ -129,16 +129,8 @@ func (p *Pages) readQueue(r *http.Request, tx *ledger.Tx, s query.Lanes, shown *
 		return known, err
 	}
 	shown.Codes = frame.CodesTable(codes.List, false, zone)
-	waits, err := query.Waits{Span: s.Span}.Read(ctx, tx)
-	if err != nil {
-		return known, err
-	}
-	if named, ok := print.ReportNamed("waits"); ok && len(waits) > 0 {
-		var rows [][]any
-		for _, w := range waits {
-			rows = append(rows, print.WaitRow(w))
-		}
-		shown.Waits = named.Table(rows, zone)
+	if named, ok := print.ReportNamed("waits"); ok && n.Wait.Claims > 0 {
+		shown.Waits = named.Table([][]any{print.WaitRow(n.Wait)}, zone)
 	}
 	return known, nil
 }
@@ -149,7 +141,7 @@ func (v *queueView) draw(n *query.Course, marks []query.QueueMark, s query.Lanes
 	draw := func(title, unit string, all ...chart.Series) {
 		v.Charts = append(v.Charts, chart.New(title, n.From, step, zone, unit, all...))
 	}
-	of := frame.SeriesOf
+	of := chart.Of
 	v.Charts = append(v.Charts, frame.DepthChart(n, zone), frame.AttemptsChart(n, zone))
 	draw("Wait from ready to claimed", " s", of("p99", chart.Known(n.WaitP99, n.Claimed), chart.Band),
 		of("p90", chart.Known(n.WaitP90, n.Claimed), chart.Band),
