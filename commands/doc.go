@@ -49,11 +49,11 @@
 //	service.go, errors.go  a Service, and what its callers branch on
 //	command.go             the commands and their checks; checks.go, with internal/check,
 //	                       which has the limits of fields
-//	decide.go              the rules; heartbeat.go; stale.go those for a token that is not live; jitter.go
+//	decide.go              the rules; heartbeat.go; stale.go those for a token that is not live; backoff.go
 //	internal/journal       the write path
 //	apply.go, calls.go     one command on one job; the calls by their names
 //	stop.go, takeover.go   commands of workers that end or change; unblock.go, of an operator
-//	enqueue.go, claim.go   new jobs; jobs for a worker; idempotency_key.go, unique.go
+//	enqueue.go, claim.go   new jobs; jobs for a worker; idempotency_key.go
 //	unique.go              keys that other jobs have
 //	enqueue_after.go       jobs that wait for others
 //	batch.go               many commands and a claim in one transaction

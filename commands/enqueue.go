@@ -57,8 +57,6 @@ func (e *Enqueue) Check() error {
 		return &InvalidError{"max_attempts", fmt.Sprint(e.MaxAttempts), "1 to 1000000"}
 	case !e.RunAt.IsZero() && (e.RunAt.UTC().Year() < 1971 || e.RunAt.UTC().Year() > 9999):
 		return &InvalidError{"run_at", event.FormatTime(e.RunAt), "the years 1971 to 9999"}
-	case len(e.Tags) > MaxTags:
-		return &InvalidError{"tags", fmt.Sprintf("of %d", len(e.Tags)), "up to 32 tags"}
 	case len(e.Requires) > MaxLabels:
 		return &InvalidError{"requires", fmt.Sprintf("of %d labels", len(e.Requires)), "up to 16 labels"}
 	}

@@ -19,8 +19,9 @@
 //
 //   - open.go, store.go, group_commit.go, thrown.go, burst.go, nested.go, read.go, peek.go, watch.go: a
 //     Store, its commit loop, reads, notifications
-//   - tx.go, query.go, statements.go, txcache.go: transactions, and what survives one
-//   - events.go, scan.go, complete.go, pages.go, internal/row: appending and reading events
+//   - tx.go, buffers.go, query.go, statements.go, txcache.go: transactions, their buffered writes, and what
+//     survives one
+//   - events.go, find.go, scan.go, complete.go, pages.go, internal/row: appending and reading events
 //   - dictionary.go, dependencies.go, bodies.go, digest.go, erase.go, remove.go: the other tables, and what
 //     leaves
 //   - check.go, maintain.go, inspect.go: checks, repair, copies, and a ledger seen from outside

@@ -91,10 +91,7 @@ func (p *PendingQuery) Rows(ctx context.Context) (*Rows, error) {
 }
 
 func (tx *Tx) queryAfter(ctx context.Context, flush func() error, query string, args []any) (*Rows, error) {
-	if err := flush(); err != nil {
-		return nil, err
-	}
-	if err := ctx.Err(); err != nil {
+	if err := cmp.Or(flush(), ctx.Err()); err != nil {
 		return nil, err
 	}
 	return tx.ask(ctx, query, args...)

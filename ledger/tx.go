@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"jobledger/ledger/event"
-	"jobledger/ledger/failpoint"
 	"jobledger/ledger/internal/engine"
 	"jobledger/ledger/internal/session"
 )
@@ -53,15 +52,6 @@ type segment struct {
 	sent         bool          // some of its rows were sent, so that it cannot be undone in the buffers
 	atEnd        EndHook       // nil: none
 	err          error         // of a write that may be half done: the function cannot succeed
-}
-
-// buffer holds the rows that wait to be sent with one statement.
-type buffer struct {
-	stmt    *BulkStmt
-	ordered bool
-	args    []any
-	rows    int
-	before  int // of these, the rows of earlier functions
 }
 
 func newTx(s *Store, on *session.Session, at engine.Head) *Tx {
@@ -175,95 +165,6 @@ func (tx *Tx) ArchivedLeaves(ctx context.Context, from, to int64, fn func(leaf [
 // Waited returns how long the running function waited for the write lock.
 func (tx *Tx) Waited() time.Duration { return tx.fn.waited }
 
-// Put writes a row with stmt. In the savepoint mode it returns ErrConflict when a compare-and-swap does not
-// find the row as expected.
-func (tx *Tx) Put(stmt *BulkStmt, args ...any) error {
-	if err := tx.done(); err != nil {
-		return err
-	}
-	if tx.err != nil {
-		return tx.err
-	}
-	if tx.readOnly {
-		return fmt.Errorf("ledger: write in a read transaction")
-	}
-	if tx.savepoints {
-		err := tx.check(tx.session.Check(tx.session.PutRow(stmt, args)))
-		if err != nil && !errors.Is(err, ErrConflict) {
-			tx.fn.err = err
-		}
-		return err
-	}
-	for _, b := range tx.buffers {
-		if b.stmt == stmt {
-			b.add(args)
-			if b.rows == pushedRows && tx.session.Pipelined {
-				return tx.push()
-			}
-			return nil
-		}
-	}
-	tx.addBuffer(&buffer{stmt: stmt}, args)
-	return nil
-}
-
-// pushedRows is how many rows of a statement are sent without waiting for more, where the database works
-// meanwhile.
-const pushedRows = 64
-
-// push sends the buffers without waiting for the outcome.
-func (tx *Tx) push() error {
-	if err := tx.flush(); err != nil {
-		return err
-	}
-	if err := tx.session.Check(tx.session.Push()); err != nil {
-		tx.err = err
-	}
-	return tx.err
-}
-
-// Flush sends the buffers. A function that writes much without reading calls it now and then to bound its
-// memory.
-func (tx *Tx) Flush() error { return tx.push() }
-
-func (b *buffer) add(args []any) {
-	b.args = append(b.args, args...)
-	b.rows++
-}
-
-func (tx *Tx) addBuffer(b *buffer, first []any) {
-	if b.ordered && cap(tx.spare) >= 8*len(first) {
-		b.args, tx.spare = tx.spare, nil
-	} else {
-		b.args = make([]any, 0, 8*len(first))
-	}
-	b.add(first)
-	tx.buffers = append(tx.buffers, b)
-}
-
-// Insert is Put for a new row of a table: a value for each of its columns, nil for null.
-func (tx *Tx) Insert(in *SparseInsert, values ...any) error {
-	if err := tx.done(); err != nil {
-		return err
-	}
-	stmt, args := in.Stmt(values, tx.values[:0])
-	tx.values = args
-	if !in.Ordered() || tx.err != nil || tx.readOnly || tx.savepoints {
-		return tx.Put(stmt, args...)
-	}
-	for i := len(tx.buffers) - 1; i >= 0; i-- {
-		if b := tx.buffers[i]; b.ordered { // the last one; the order counts in one table only
-			if b.stmt == stmt {
-				b.add(args)
-				return nil
-			}
-			break
-		}
-	}
-	tx.addBuffer(&buffer{stmt: stmt, ordered: true}, args)
-	return nil
-}
-
 // Exec runs a statement after everything that was written before it, and returns the number of rows that it
 // changed.
 func (tx *Tx) Exec(query string, args ...any) (changed int64, err error) {
@@ -282,64 +183,6 @@ func (tx *Tx) unbuffered(fn func(*engine.Session) error) error {
 	}
 	tx.fn.sent = true
 	return tx.check(fn(tx.session.Session))
-}
-
-// flush sends the buffers. A failure ends the transaction: it does not say whose row it was.
-func (tx *Tx) flush() error {
-	if err := tx.done(); err != nil {
-		return err
-	}
-	buffers := tx.buffers[:0]
-	for _, b := range tx.buffers {
-		if err := tx.send(b); err != nil {
-			return err
-		}
-		if !b.ordered {
-			buffers = append(buffers, b)
-		} else if cap(b.args) > cap(tx.spare) {
-			tx.spare = b.args
-		}
-	}
-	clear(tx.buffers[len(buffers):])
-	tx.buffers = buffers
-	return tx.err
-}
-
-// flushState is flush without the events.
-func (tx *Tx) flushState() error {
-	if err := tx.done(); err != nil {
-		return err
-	}
-	for _, b := range tx.buffers {
-		if b.ordered || b.rows == 0 {
-			continue
-		}
-		if err := tx.send(b); err != nil {
-			return err
-		}
-	}
-	return tx.err
-}
-
-// send sends the rows of one buffer.
-func (tx *Tx) send(b *buffer) error {
-	if tx.err != nil || b.rows == 0 {
-		return tx.err
-	}
-	if err := tx.session.Check(tx.session.PutRows(b.stmt, b.rows, b.args)); err != nil {
-		if tx.err = tx.session.Lost; tx.err == nil {
-			tx.err = engine.ErrRetry
-		}
-		return tx.err
-	}
-	if b.rows > b.before {
-		tx.fn.sent = true
-	}
-	b.rows, b.before = 0, 0
-	clear(b.args)
-	b.args = b.args[:0]
-	failpoint.Hit("list")
-	return nil
 }
 
 // check notes an error after which the transaction cannot go on, such as one of rows that were sent before.

@@ -165,23 +165,6 @@ func (e *ArchivedError) Error() string {
 // Unwrap returns ErrArchived.
 func (e *ArchivedError) Unwrap() error { return ErrArchived }
 
-// PosAt returns the last pos whose at is not after t; 0 if there is none. Before the horizon it returns an
-// ArchivedError.
-func PosAt(ctx context.Context, tx *ledger.Tx, t time.Time) (int64, error) {
-	pos, err := tx.PosAt(ctx, t)
-	if err != nil {
-		return 0, err
-	}
-	horizon, at, err := horizonAt(ctx, tx)
-	if err == nil && pos < horizon {
-		if event.Micros(t) < at {
-			err = &ArchivedError{Pos: pos, Horizon: horizon}
-		}
-		pos = horizon
-	}
-	return pos, err
-}
-
 // AfterHorizon returns an ArchivedError if pos is before the horizon.
 func AfterHorizon(ctx context.Context, tx *ledger.Tx, pos int64) error {
 	h, err := Horizon(ctx, tx)

@@ -163,3 +163,20 @@ func eventsOfJobs(ctx context.Context, tx *ledger.Tx, ns []int64, m Moment) iter
 		}
 	}
 }
+
+// PosAt returns the last pos whose at is not after t; 0 if there is none. Before the horizon it returns an
+// ArchivedError.
+func PosAt(ctx context.Context, tx *ledger.Tx, t time.Time) (int64, error) {
+	pos, err := tx.PosAt(ctx, t)
+	if err != nil {
+		return 0, err
+	}
+	horizon, at, err := horizonAt(ctx, tx)
+	if err == nil && pos < horizon {
+		if event.Micros(t) < at {
+			err = &ArchivedError{Pos: pos, Horizon: horizon}
+		}
+		pos = horizon
+	}
+	return pos, err
+}

@@ -17,7 +17,7 @@
 // The files in reading order:
 //
 //	event.go        Event, JobID, Worker
-//	kinds.go        the registry of kinds and states
+//	kinds.go        the registry of kinds; state.go the states of a job
 //	body.go         one type per kind of events of jobs; body_ledger.go those of no job
 //	fields.go       the JSON fields of each
 //	codec.go        writing and reading the fields of a body

@@ -4,13 +4,16 @@
 //
 // Files in reading order:
 //
-//	queues.go                  the jobs of each queue: [Queues], now or at a moment
-//	workers.go, signs.go       worker processes, signs of their life: [Workers], and [Both] with the queues
+//	queues.go, counts.go       the jobs of each queue: [Queues], now or at a moment
+//	workers.go, signs.go       worker processes, signs of their life: [Workers]
+//	both.go                    queues and workers at once: [Both]
 //	lives.go                   from when to when each lived: [Lives]
 //	silent.go                  which of them fell silent: [LostWorkers]
 //	service.go                 which workers may take which jobs: [Service]
+//	limits.go, ready.go        what the limits let through, of the jobs that are ready: [CountReady]
+//	waits.go                   which jobs wait for which
 //	stranded.go                ready jobs that no worker may take: [Stranded]
-//	why.go                     why one job is in its state: [Explain]
+//	why.go                     the facts of why one job is in its state: [Explain]
 //	copy.go                    whether the ledger is a copy as of a moment: [CopyOf]
 //	presence_asof.go           what such a copy must know of its workers: [PresenceAsOf]
 //	diff.go                    what changed between two moments: [Compare]

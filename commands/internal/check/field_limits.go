@@ -41,6 +41,9 @@ const (
 
 // Tags finds the first bad tag in the order of names, so that the same tags give the same error.
 func Tags(tags map[string]string) *Problem {
+	if len(tags) > MaxTags {
+		return &Problem{"tags", fmt.Sprintf("of %d", len(tags)), "up to 32 tags"}
+	}
 	var first string
 	var bad *Problem
 	for name, value := range tags {

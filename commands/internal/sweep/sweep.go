@@ -4,7 +4,7 @@
 //	var s sweep.Sweeper
 //	report, err := s.Sweep(ctx, sweep.Options{Store: store, Actor: "sweeper:x", Reclaim: reclaim})
 //
-// Files in reading order: sweep.go (one sweep), expired.go (what a sweeper has seen, and when it counts),
+// Files in reading order: sweep.go (one sweep), grace.go (what a sweeper has seen, and when it counts),
 // upkeep.go (keyframes, blocks, dependencies, the -wal file).
 //
 // Held by TestSweepReadsTwice, TestSweepClockRanBack, TestSweepInBatches and TestSweepAddsKeyframes of

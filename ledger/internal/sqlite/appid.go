@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -80,3 +81,31 @@ func startsEmpty(path string) bool {
 }
 
 const journalMagic = "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
+
+// checkForeign reads the application id and the schema version before anything could be written to the file.
+// The connection is immutable: it takes no locks and makes no -wal or -shm file next to a foreign database. A
+// ledger has its application id in the first page ever written, so it is there even while the rest is still
+// in the -wal file.
+func checkForeign(ctx context.Context, path string) error {
+	info, err := os.Stat(path)
+	if err != nil || info.Size() == 0 {
+		return err
+	}
+	db, err := sql.Open("sqlite", headerURL(path))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	var id, version int
+	if err = db.QueryRowContext(ctx, `PRAGMA application_id`).Scan(&id); err == nil {
+		err = db.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, explain(err))
+	}
+	if id != schema.ApplicationID {
+		return fmt.Errorf("%w: %s is another program's SQLite database (application_id %#x); it was not touched",
+			engine.ErrNotALedger, path, id)
+	}
+	return checkVersion(path, version)
+}

@@ -7,7 +7,7 @@ import (
 	"jobledger/ledger/event"
 )
 
-// End is the end of a ledger as a reader has seen it. The zero value has seen nothing.
+// SeenEnd is the end of a ledger as a reader has seen it. The zero value has seen nothing.
 type SeenEnd struct {
 	Pos  int64
 	Last *event.Event // at Pos; nil: not known

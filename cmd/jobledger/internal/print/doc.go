@@ -4,7 +4,8 @@
 //
 //	t := print.Workers(workers, time.Now()) // times are in the zone of now
 //
-// It takes values and a clock, and reads no ledger. Sentences, times and colors are those of package words.
+// It takes values and a clock; of a ledger it reads an owner ([ReadOwner]) only. Sentences, times and colors
+// are those of package words.
 //
 // Held by TestTableOfEachReportFits80Columns and TestRowJSONHasNullWhereNothingIsKnown here, and by
 // TestReadTranscript, TestHistoryCollapsesHeartbeats and TestDiffMatrixHasStatesThatOccur of the program.

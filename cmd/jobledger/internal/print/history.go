@@ -8,15 +8,15 @@ import (
 	"jobledger/ledger/event"
 )
 
-// Line is one event of a history.
+// HistoryLine is one event of a history.
 type HistoryLine struct {
 	event.Event
 	After   string // how long after the event before; "" for the first
 	Skipped string // what is left out after it; "" for nothing
 }
 
-// Lines are the events that people read. Of the heartbeats of a long job, of which there are thousands, the
-// first and the last are there.
+// HistoryLines are the events that people read. Of the heartbeats of a long job, of which there are
+// thousands, the first and the last are there.
 func HistoryLines(events []event.Event) (lines []HistoryLine) {
 	for i := 0; i < len(events); i++ {
 		l := HistoryLine{Event: events[i]}

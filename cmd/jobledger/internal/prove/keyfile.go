@@ -21,8 +21,8 @@ const PrivatePrefix = "PRIVATE+KEY+"
 // maxKey is how large the file of a key may be, in bytes. A key has some 100 bytes and its name.
 const maxKey = 4096
 
-// Private returns the private key in the file at path. Errors: ErrReadable if users other than its owner may
-// read the file; those of the file; one that says that it holds no private key.
+// PrivateKey returns the private key in the file at path. Errors: ErrReadable if users other than its owner
+// may read the file; those of the file; one that says that it holds no private key.
 func PrivateKey(path string) (string, error) {
 	text, info, err := readKey(path)
 	if err != nil {
@@ -37,8 +37,8 @@ func PrivateKey(path string) (string, error) {
 	return text, nil
 }
 
-// Public returns the public key in the file at path, which holds it or its private key. Errors: as of
-// Private.
+// PublicKey returns the public key in the file at path, which holds it or its private key. Errors: as of
+// PrivateKey.
 func PublicKey(path string) (string, error) {
 	text, _, err := readKey(path)
 	if err != nil {

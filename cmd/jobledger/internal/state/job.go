@@ -17,7 +17,7 @@ import (
 type Job struct {
 	projection.Job
 	Events []event.Event
-	Later  event.State // of [ReadJobAsOf]: what has become of it; else 0
+	Later  event.State // as of a moment: what has become of it; else 0
 
 	PayloadGone, ResultGone BodyGone // why these are not there; zero: they are, or there never was one
 }

@@ -288,3 +288,8 @@ func (c *counter) Write(p []byte) (int, error) {
 
 // Unwrap is for [http.ResponseController].
 func (c *counter) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+// knows reports whether host is one by which this server is reached.
+func (d *Door) knows(host string) bool {
+	return d.hosts == nil || d.hosts[strings.ToLower(host)] || d.Certificate != nil && d.Certificate.isFor(host)
+}

@@ -213,11 +213,6 @@ func (d *Door) OriginOf(r *http.Request) string {
 	return "http://" + r.Host
 }
 
-// knows reports whether host is one by which this server is reached.
-func (d *Door) knows(host string) bool {
-	return d.hosts == nil || d.hosts[strings.ToLower(host)] || d.Certificate != nil && d.Certificate.isFor(host)
-}
-
 // ServeOn serves h on l, with TLS if there is a certificate.
 func (d *Door) ServeOn(h *http.Server, l net.Listener) error {
 	if d.Certificate == nil {
