@@ -53,7 +53,9 @@ func (tx *Tx) append(ctx context.Context, e *event.Event) error {
 	}
 	if err == nil {
 		tx.tail, tx.tailAt = e.Pos, at
-		tx.cache.appended(e.Kind())
+		if tx.cache != nil {
+			delete(tx.cache.rare, e.Kind())
+		}
 	}
 	return err
 }

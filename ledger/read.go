@@ -15,6 +15,15 @@ func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
 	return s.read(ctx, fn, true)
 }
 
+// Read returns what fn reads on one snapshot of s: see [Store.Read].
+func Read[T any](ctx context.Context, s *Store, fn func(*Tx) (T, error)) (answer T, err error) {
+	err = s.Read(ctx, func(tx *Tx) (err error) {
+		answer, err = fn(tx)
+		return err
+	})
+	return answer, err
+}
+
 // read is Read; durable says that what it shows must be, since it may be reported outside of the process.
 func (s *Store) read(ctx context.Context, fn func(*Tx) error, durable bool) error {
 	if s == nil || s.engine == nil || s.closed.Load() {
@@ -25,13 +34,11 @@ func (s *Store) read(ctx context.Context, fn func(*Tx) error, durable bool) erro
 		return err
 	}
 	r := s.readers.Take()
-	err = s.engine.CheckReplaced()
-	if err != nil && r != nil {
-		s.readers.Put(r)
-	}
 	var at engine.Head
-	if err == nil {
+	if err = s.engine.CheckReplaced(); err == nil {
 		r, at, err = s.snapshot(ctx, r)
+	} else if r != nil {
+		s.readers.Put(r)
 	}
 	if err != nil {
 		end()

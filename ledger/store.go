@@ -179,12 +179,8 @@ func (s *Store) WriteRepair(ctx context.Context, fn func(*Tx) error) error {
 
 // checkAltered returns ErrAltered if the schema, which was altered when the ledger was opened, still is.
 func (s *Store) checkAltered(ctx context.Context) error {
-	var altered error
-	err := s.Read(ctx, func(tx *Tx) error {
-		diff, err := tx.schemaDiff(ctx)
-		altered = engine.Altered(diff)
-		return err
-	})
+	diff, err := Read(ctx, s, func(tx *Tx) ([]engine.Object, error) { return tx.schemaDiff(ctx) })
+	altered := engine.Altered(diff)
 	if err == nil && altered == nil {
 		s.altered.Store(nil)
 	}

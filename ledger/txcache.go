@@ -103,13 +103,6 @@ func (c *TxCache) Rare(k event.Kind) (value any, ok bool) {
 	return value, ok
 }
 
-// appended drops what is kept for the kind of an event that the transaction appends.
-func (c *TxCache) appended(k event.Kind) {
-	if c != nil && c.rare != nil {
-		delete(c.rare, k)
-	}
-}
-
 // Prefetched returns the rows of a warm-up query of this transaction; nil if it was not sent, or if something
 // has been written since.
 func (c *TxCache) Prefetched(query string) *PendingQuery {

@@ -43,9 +43,5 @@ func SealingOf(ctx context.Context, tx *ledger.Tx) (s Sealing, err error) {
 
 // ReadSealing is SealingOf in a snapshot of its own.
 func ReadSealing(ctx context.Context, store *ledger.Store) (s Sealing, err error) {
-	err = store.Read(ctx, func(tx *ledger.Tx) error {
-		s, err = SealingOf(ctx, tx)
-		return err
-	})
-	return s, err
+	return ledger.Read(ctx, store, func(tx *ledger.Tx) (Sealing, error) { return SealingOf(ctx, tx) })
 }

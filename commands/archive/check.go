@@ -48,11 +48,7 @@ const Suffix = ".archive"
 
 // List returns the files of all segments of the ledger, in order. They are in the folder dir.
 func List(ctx context.Context, store *ledger.Store, dir string) (files []File, err error) {
-	err = store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		files, err = ListIn(ctx, tx, dir)
-		return err
-	})
-	return files, err
+	return ledger.Read(ctx, store, func(tx *ledger.Tx) ([]File, error) { return ListIn(ctx, tx, dir) })
 }
 
 // ListIn is List within a transaction.
@@ -225,10 +221,8 @@ func (c *checker) compareLive(ctx context.Context, m *segment.Member) error {
 // compareBlocks compares the blocks of a file with those of the ledger, where it has them, and with the root
 // that the ledger names.
 func (c *checker) compareBlocks(ctx context.Context, f *File, facts *segment.Facts) error {
-	var stored []proof.Hash
-	err := c.store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		stored, err = tree.StoredBlocks(ctx, tx, f.Lo/proof.BlockSize, f.Hi/proof.BlockSize)
-		return err
+	stored, err := ledger.Read(ctx, c.store, func(tx *ledger.Tx) ([]proof.Hash, error) {
+		return tree.StoredBlocks(ctx, tx, f.Lo/proof.BlockSize, f.Hi/proof.BlockSize)
 	})
 	if err != nil {
 		return err

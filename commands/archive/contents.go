@@ -35,10 +35,8 @@ func contents(ctx context.Context, store *ledger.Store, r segment.Range) iter.Se
 
 func carriedIn(ctx context.Context, store *ledger.Store, r segment.Range) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		var jobs map[int64]bool
-		err := store.Read(ctx, func(tx *ledger.Tx) (err error) {
-			jobs, err = projection.JobsUntil(ctx, tx, r.Lo, r.Hi)
-			return err
+		jobs, err := ledger.Read(ctx, store, func(tx *ledger.Tx) (map[int64]bool, error) {
+			return projection.JobsUntil(ctx, tx, r.Lo, r.Hi)
 		})
 		if err != nil {
 			yield(event.Event{}, err)

@@ -268,10 +268,8 @@ func compareMember(ctx context.Context, store *ledger.Store, f *File, m *segment
 	if first <= f.Lo {
 		return nil // compareSum did it
 	}
-	var stored []proof.Hash
-	err := store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		stored, err = tree.StoredBlocks(ctx, tx, first/proof.BlockSize, first/proof.BlockSize+1)
-		return err
+	stored, err := ledger.Read(ctx, store, func(tx *ledger.Tx) ([]proof.Hash, error) {
+		return tree.StoredBlocks(ctx, tx, first/proof.BlockSize, first/proof.BlockSize+1)
 	})
 	if err != nil || len(stored) == 0 {
 		return err

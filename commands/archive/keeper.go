@@ -85,10 +85,8 @@ func (k *Keeper) step(ctx context.Context) error {
 		return nil
 	}
 	k.looked = time.Now()
-	var now event.ArchivePolicy
-	err := k.Service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		now, err = projection.ArchivePolicy(ctx, tx)
-		return err
+	now, err := ledger.Read(ctx, k.Service.Store, func(tx *ledger.Tx) (event.ArchivePolicy, error) {
+		return projection.ArchivePolicy(ctx, tx)
 	})
 	if err != nil {
 		return err

@@ -94,10 +94,8 @@ func (s *snapshot) readEvents(ctx context.Context, tx *ledger.Tx, after int64) e
 
 // check verifies the ledger.
 func (b *run) check(ctx context.Context) error {
-	var v audit.Verified
-	err := b.service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		v, err = audit.Verify(ctx, tx, nil)
-		return err
+	v, err := ledger.Read(ctx, b.service.Store, func(tx *ledger.Tx) (audit.Verified, error) {
+		return audit.Verify(ctx, tx, nil)
 	})
 	if err == nil && len(v.Findings) > 0 {
 		f := v.Findings[0]

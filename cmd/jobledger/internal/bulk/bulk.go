@@ -112,10 +112,8 @@ func (a *Act) pages(ctx context.Context) iter.Seq2[[]projection.Job, error] {
 	f.Limit = chunk
 	return func(yield func([]projection.Job, error) bool) {
 		for {
-			var page []projection.Job
-			err := a.Service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-				page, err = projection.List(ctx, tx, f)
-				return err
+			page, err := ledger.Read(ctx, a.Service.Store, func(tx *ledger.Tx) ([]projection.Job, error) {
+				return projection.List(ctx, tx, f)
 			})
 			if err != nil {
 				yield(nil, err)

@@ -49,11 +49,7 @@ func (d *demo) checkServer(ctx context.Context) error {
 		return err
 	}
 	defer store.Close()
-	tail := int64(0)
-	err = store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		tail, err = tx.Tail(ctx)
-		return err
-	})
+	tail, err := ledger.Read(ctx, store, func(tx *ledger.Tx) (int64, error) { return tx.Tail(ctx) })
 	if err == nil && tail > 0 {
 		err = failf(ErrExists, "%s has events already; it was not touched", d.ShownDB)
 	}

@@ -72,11 +72,9 @@ func (k *walk) begin(
 		})
 	}
 	k.queues.Find = func(n int64) (queue string, err error) {
-		err = k.store.Read(ctx, func(tx *ledger.Tx) error {
-			queue, err = follow.QueueAt(ctx, tx, n)
-			return err
+		return ledger.Read(ctx, k.store, func(tx *ledger.Tx) (string, error) {
+			return follow.QueueAt(ctx, tx, n)
 		})
-		return queue, err
 	}
 	return at, err
 }

@@ -180,9 +180,7 @@ func (r Ref) Number(ctx context.Context, tx *ledger.Tx) (int64, error) {
 
 // Read is [Ref.Find] on a snapshot of its own.
 func (r Ref) Read(ctx context.Context, service *commands.Service) (j projection.Job, err error) {
-	err = service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		j, err = r.Find(ctx, tx)
-		return err
+	return ledger.Read(ctx, service.Store, func(tx *ledger.Tx) (projection.Job, error) {
+		return r.Find(ctx, tx)
 	})
-	return j, err
 }

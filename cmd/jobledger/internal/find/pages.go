@@ -78,10 +78,8 @@ func each[T any](ctx context.Context, r *Reader, size int, read func(tx *ledger.
 			if r.Limit > 0 {
 				limit = min(size-1, r.Limit-r.Taken) + 1 // one beyond the limit, to know whether there are more
 			}
-			var page []T
-			err := r.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-				page, err = read(tx, limit)
-				return err
+			page, err := ledger.Read(ctx, r.Store, func(tx *ledger.Tx) ([]T, error) {
+				return read(tx, limit)
 			})
 			if err != nil {
 				var none T

@@ -84,11 +84,7 @@ func (r *Reader) newest(ctx context.Context, asOf *projection.Moment) (pos int64
 	if asOf != nil {
 		return asOf.Pos, nil
 	}
-	err = r.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		pos, err = tx.Tail(ctx)
-		return err
-	})
-	return pos, err
+	return ledger.Read(ctx, r.Store, func(tx *ledger.Tx) (int64, error) { return tx.Tail(ctx) })
 }
 
 // ended says how far a search came that is to look at the jobs after a number up to newest.

@@ -66,10 +66,8 @@ func (p *Verbs) incident(c *cli.Context) error {
 		return err
 	}
 	defer service.Store.Close()
-	var w export.Window
-	err = service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		w, err = jobverb.Window(p.Program, c, tx)
-		return err
+	w, err := ledger.Read(ctx, service.Store, func(tx *ledger.Tx) (export.Window, error) {
+		return jobverb.Window(p.Program, c, tx)
 	})
 	switch {
 	case err != nil:

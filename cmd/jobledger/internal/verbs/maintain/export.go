@@ -58,10 +58,8 @@ func (p *Verbs) export(c *cli.Context) error {
 		return err
 	}
 	defer service.Store.Close()
-	var window export.Window
-	err = service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
-		window, err = jobverb.Window(p.Program, c, tx)
-		return err
+	window, err := ledger.Read(c.Context, service.Store, func(tx *ledger.Tx) (export.Window, error) {
+		return jobverb.Window(p.Program, c, tx)
 	})
 	if err != nil {
 		return err

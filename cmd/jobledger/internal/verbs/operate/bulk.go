@@ -117,10 +117,8 @@ func (p *Verbs) bulk(c *cli.Context, act bulkAct) error {
 		return err
 	}
 	defer service.Store.Close()
-	var f projection.Filter
-	err = service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
-		f, err = filter.Resolve(c.Context, tx)
-		return err
+	f, err := ledger.Read(c.Context, service.Store, func(tx *ledger.Tx) (projection.Filter, error) {
+		return filter.Resolve(c.Context, tx)
 	})
 	if err != nil {
 		return err

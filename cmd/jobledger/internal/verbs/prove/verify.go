@@ -122,11 +122,7 @@ func (p *Verbs) verifySince(ctx context.Context, since int64) (v audit.Verified,
 		return v, err
 	}
 	defer service.Store.Close()
-	tail := int64(0)
-	err = service.Store.Read(ctx, func(tx *ledger.Tx) error {
-		tail, err = tx.Tail(ctx)
-		return err
-	})
+	tail, err := ledger.Read(ctx, service.Store, func(tx *ledger.Tx) (int64, error) { return tx.Tail(ctx) })
 	if err != nil {
 		return v, err
 	}

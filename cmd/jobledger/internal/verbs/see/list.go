@@ -114,10 +114,8 @@ func (p *Verbs) list(c *cli.Context, limit int) error {
 	if err != nil {
 		return err
 	}
-	var absent projection.Absent
-	err = service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
-		absent, err = projection.AbsentFrom(c.Context, tx, q.Filter)
-		return err
+	absent, err := ledger.Read(c.Context, service.Store, func(tx *ledger.Tx) (projection.Absent, error) {
+		return projection.AbsentFrom(c.Context, tx, q.Filter)
 	})
 	if err != nil {
 		return err

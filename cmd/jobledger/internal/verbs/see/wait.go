@@ -153,11 +153,9 @@ func (p *Verbs) waitForAll(ctx, limited context.Context, service *commands.Servi
 		return cli.Exitf(cli.ExitNothing, "%s", text)
 	}
 	jobs := func() (found []projection.Job, err error) {
-		err = service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-			found, err = projection.List(ctx, tx, f)
-			return err
+		return ledger.Read(ctx, service.Store, func(tx *ledger.Tx) ([]projection.Job, error) {
+			return projection.List(ctx, tx, f)
 		})
-		return found, err
 	}
 	what := "jobs with the tag"
 	if len(f.Tags) == 0 {

@@ -39,11 +39,9 @@ func (a *API) AbsentJobs(ctx context.Context, query url.Values) (absent projecti
 			f.States = append(f.States, s)
 		}
 	}
-	err = a.Store.Read(ctx, func(tx *ledger.Tx) error {
-		absent, err = projection.AbsentFrom(ctx, tx, f)
-		return err
+	return ledger.Read(ctx, a.Store, func(tx *ledger.Tx) (projection.Absent, error) {
+		return projection.AbsentFrom(ctx, tx, f)
 	})
-	return absent, err
 }
 
 // absent returns how many jobs that have left the ledger an answer of res lacks.

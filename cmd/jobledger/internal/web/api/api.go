@@ -100,11 +100,7 @@ const SearchTime = 2 * time.Second
 
 // Tail is the position of the last event.
 func (a *API) Tail(ctx context.Context) (pos int64, err error) {
-	err = a.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		pos, err = tx.Tail(ctx)
-		return err
-	})
-	return pos, err
+	return ledger.Read(ctx, a.Store, func(tx *ledger.Tx) (int64, error) { return tx.Tail(ctx) })
 }
 
 // Page is what a page of a list has besides its items.

@@ -13,10 +13,8 @@ import (
 
 // readAttempts adds claims, of the job in the path if there is one. With at they are as they were then.
 func (a *API) readAttempts(q *question) error {
-	var asked query.Attempts
-	err := a.Store.Read(q, func(tx *ledger.Tx) (err error) {
-		asked, err = a.attemptsQuery(q, tx)
-		return err
+	asked, err := ledger.Read(q, a.Store, func(tx *ledger.Tx) (query.Attempts, error) {
+		return a.attemptsQuery(q, tx)
 	})
 	if err != nil {
 		return err

@@ -67,10 +67,8 @@ func (a *API) incident(w http.ResponseWriter, r *http.Request) error {
 
 // window is the events of the query.
 func (a *API) window(r *http.Request, given url.Values) (w export.Window, err error) {
-	var s query.Lanes
-	err = a.Store.Read(r.Context(), func(tx *ledger.Tx) error {
-		s, err = a.Span(r.Context(), tx, given)
-		return err
+	s, err := ledger.Read(r.Context(), a.Store, func(tx *ledger.Tx) (query.Lanes, error) {
+		return a.Span(r.Context(), tx, given)
 	})
 	w = export.Window{After: s.From.Pos, Until: s.To.Pos, From: s.From.At, To: s.To.At}
 	if err == nil && w.Empty() {

@@ -19,11 +19,9 @@ import (
 // Books are what is known of the ledger as a whole, of at most a moment ago.
 func (a *API) Books(ctx context.Context) (view.Books, error) {
 	return a.books.Read(0, func() (b view.Books, err error) {
-		err = a.Store.Read(ctx, func(tx *ledger.Tx) error {
-			b, err = view.ReadBooks(ctx, tx)
-			return err
+		return ledger.Read(ctx, a.Store, func(tx *ledger.Tx) (view.Books, error) {
+			return view.ReadBooks(ctx, tx)
 		})
-		return b, err
 	})
 }
 

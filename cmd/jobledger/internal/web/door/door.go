@@ -143,10 +143,8 @@ func (d *Door) readyz(w http.ResponseWriter, r *http.Request) error {
 	if d.drain.ending.Load() {
 		return errDraining
 	}
-	var tail int64
-	err := d.Store.Read(r.Context(), func(tx *ledger.Tx) (err error) {
-		tail, err = tx.Tail(r.Context())
-		return err
+	tail, err := ledger.Read(r.Context(), d.Store, func(tx *ledger.Tx) (int64, error) {
+		return tx.Tail(r.Context())
 	})
 	if err != nil {
 		return Refusal(http.StatusServiceUnavailable, d.ProblemOf(err).Code, "the ledger cannot be read now")

@@ -260,11 +260,7 @@ func (f *Follower) After(pos int64) (events []Sent, held bool, last int64, more 
 
 // EventsOf reads the events that filter selects.
 func EventsOf(ctx context.Context, store *ledger.Store, filter ledger.Filter) (page []Sent, err error) {
-	err = store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		page, err = eventsIn(ctx, tx, filter)
-		return err
-	})
-	return page, err
+	return ledger.Read(ctx, store, func(tx *ledger.Tx) ([]Sent, error) { return eventsIn(ctx, tx, filter) })
 }
 
 func eventsIn(ctx context.Context, tx *ledger.Tx, filter ledger.Filter) (page []Sent, err error) {
