@@ -1,9 +1,11 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"html"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -66,6 +68,39 @@ func TestPagesHaveSQLThatRuns(t *testing.T) {
 					t.Errorf("the queue %s%s: its SQL gives %s", row[0], query, line)
 				}
 			}
+		}
+	}
+}
+
+// The command and the SQL that the page of failures shows are about the failures that it shows: those of its
+// queue and worker, if it has one.
+func TestFailuresAreCopiedWithTheirFilter(t *testing.T) {
+	t.Parallel()
+	s, get := serveNight(t)
+	s.Now = atMorning()
+	for _, filter := range []string{"", "&queue=mail", "&worker=bravo-render",
+		"&queue=render&worker=bravo-render"} {
+		path := "/failures?from=pos:700&to=pos:2159" + filter
+		page := get(path)
+		command, sql := copiedCommand.FindStringSubmatch(page), copiedSQL.FindStringSubmatch(page)
+		if command == nil || sql == nil {
+			t.Fatalf("%s has no command or no SQL:\n%s", path, page)
+		}
+		code, out, messages := s.run(0, append(strings.Fields(html.UnescapeString(command[1]))[1:], "--json")...)
+		var byCommand, bySQL int64
+		for line := range strings.Lines(out) {
+			var group struct{ Attempts, Count int64 }
+			check(t, json.Unmarshal([]byte(line), &group))
+			byCommand += max(group.Attempts, group.Count)
+		}
+		for line := range strings.Lines(queried(t, s.Store.DSN(), html.UnescapeString(sql[1]))) {
+			n, err := strconv.ParseInt(strings.Split(line, "|")[1], 10, 64)
+			check(t, err)
+			bySQL += n
+		}
+		shown := strings.Contains(page, fmt.Sprintf("%d attempts", bySQL))
+		if code != 0 || bySQL == 0 || byCommand != bySQL || !shown {
+			t.Errorf("%s: its command has %d attempts (%d, %s), its SQL %d", path, byCommand, code, messages, bySQL)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/frame"
+	"jobledger/cmd/jobledger/internal/web/sqltext"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -76,17 +77,17 @@ func (p *Pages) failuresPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	shown.SetWindow(p.Site, query, span)
 	shown.Live = shown.Ago == "" && !query.Has("to")
-	shown.Command = frame.CommandOf([]string{"report", "failures", "--cause", "--from=" + shown.From,
-		"--to=" + shown.To})
+	command := []string{"report", "failures", "--cause", "--from=" + shown.From, "--to=" + shown.To}
 	between := url.Values{"from": {shown.From}, "to": {shown.To}}
 	for _, name := range []string{"queue", "worker"} {
-		if query.Has(name) {
-			between.Set(name, query.Get(name))
+		if value := query.Get(name); value != "" {
+			command = append(command, "--"+name+"="+value)
+			between.Set(name, value)
 		}
 	}
+	shown.Command = frame.CommandOf(command)
 	shown.API = "/api/v1/failures?" + between.Encode()
-	shown.SQL = fmt.Sprintf("SELECT kind, count(*), count(DISTINCT job) FROM history WHERE kind IN ('failed', "+
-		"'reclaimed') AND pos > %d AND pos <= %d GROUP BY kind", span.From.Pos, span.To.Pos)
+	shown.SQL = sqltext.Failures(query.Get("queue"), query.Get("worker"), span.From.Pos, span.To.Pos)
 	return p.Render(w, "failures", shown)
 }
 

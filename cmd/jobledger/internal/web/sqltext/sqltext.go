@@ -42,6 +42,22 @@ func Window(columns string, after, until int64, end string) string {
 	return fmt.Sprintf("SELECT %s FROM history WHERE pos > %d AND pos <= %d %s", columns, after, until, end)
 }
 
+// Failures counts the attempts that failed within a window; queue and worker "" are all of them.
+func Failures(queue, worker string, after, until int64) string {
+	where, of := "AND kind IN ('failed', 'reclaimed')", []string(nil)
+	if queue != "" {
+		of = append(of, "queue = "+quoted(queue))
+	}
+	if worker != "" {
+		of = append(of, quoted(worker)+" IN (worker, boot)")
+	}
+	if of != nil {
+		where += " AND (job, attempt) IN (SELECT job, attempt FROM attempts WHERE " + strings.Join(of, " AND ") +
+			")"
+	}
+	return Window("kind, count(*), count(DISTINCT job)", after, until, where+" GROUP BY kind")
+}
+
 // tagOf is the value that a job's tag has, in SQLite or PostgreSQL. The views of both have tags as a text.
 func tagOf(tag string, postgres bool) string {
 	if postgres {
