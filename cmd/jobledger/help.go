@@ -1,6 +1,10 @@
 package main
 
-import "jobledger/cmd/jobledger/internal/cli"
+import (
+	"embed"
+
+	"jobledger/cmd/jobledger/internal/cli"
+)
 
 // helpVerb shows the help of a command, as --help does, or a page of the documentation.
 func helpVerb(p *program) cli.Verb {
@@ -23,3 +27,8 @@ func helpVerb(p *program) cli.Verb {
 		},
 	}
 }
+
+// docs are the pages of the documentation, which help shows.
+//
+//go:embed docs/*.md
+var docs embed.FS

@@ -12,14 +12,14 @@
 //
 // Files in reading order:
 //   - app.go, verb.go: [Program], [Verb], and the way from a command line to an exit code
-//   - args.go, flags.go, parser.go: the command line, and kinds of flags
-//   - when.go, asof.go: flags for times and durations
-//   - exit.go: exit codes and hints, one table for all verbs
-//   - open.go, address.go, archive.go: the ledger of --db, jobs by the beginning of their id, folders and
-//     addresses
-//   - print.go, table.go, progress.go, watch.go: output
+//   - args.go, flags.go: the command line, and kinds of flags
+//   - when.go: flags for times and durations
+//   - errors.go: exit codes and hints, those of package fault
+//   - open.go, place.go, address.go, archive.go: the ledger of --db, jobs by the beginning of their id,
+//     folders and addresses
+//   - print.go, progress.go, watch.go: output
 //   - help.go, topics.go, man.go, complete.go: help, documentation, the manual page, completion
-//   - input.go, reader_unix.go, systemd.go, gc.go: standard input, closed pipes, the service manager, memory
+//   - input.go, reader_unix.go, gc.go: standard input, closed pipes, memory
 //
 // It is not a place for what a verb finds out about the ledger: that belongs to a package of its own, such as
 // jobledger/cmd/jobledger/internal/state, that returns values.

@@ -125,3 +125,42 @@ func LastEvent(ctx context.Context, tx *ledger.Tx, until int64) (last event.Even
 	}
 	return last, nil
 }
+
+// NamedQueue returns the queue of this name; known is false where the ledger has never seen the name.
+func NamedQueue(ctx context.Context, store *ledger.Store, name string) (q projection.Queue, known bool,
+	err error) {
+	err = store.Read(ctx, func(tx *ledger.Tx) error {
+		n, err := tx.Name(ctx, name)
+		if known = n != 0; err != nil {
+			return err
+		}
+		q, err = projection.GetQueue(ctx, tx, name)
+		return err
+	})
+	return q, known, err
+}
+
+// Gone says how the workers of a queue went; empty if there were none.
+func Gone(s status.Service, now time.Time) string {
+	if len(s.Gone) == 0 {
+		return ""
+	}
+	last := s.Gone[0]
+	at := fmt.Sprintf("%s (%s)", words.Time(last.SeenAt.In(now.Location())), words.Age(last.SeenAt, now))
+	if last.State == status.Stopped {
+		return "its workers stopped, the last at " + at
+	}
+	return "its workers went silent, the last at " + at
+}
+
+// WorkArgs is the command 'work' that starts a worker for jobs of this queue, version and labels.
+func WorkArgs(queue, version string, requires []string) string {
+	text := "work -q " + queue
+	if version != "" {
+		text += " --version " + words.QuoteShell(version)
+	}
+	for _, label := range requires {
+		text += " --capability " + words.QuoteShell(label)
+	}
+	return text
+}

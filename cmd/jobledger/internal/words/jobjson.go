@@ -1,6 +1,8 @@
 package words
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -125,4 +127,19 @@ func FailureText(code string, e projection.Exit) string {
 // StateNow adds what has become of a job to what it was.
 type StateNow struct {
 	StateNow string `json:"state_now"`
+}
+
+// JSONLine returns v as one line of JSON: characters that could harm a terminal are written as \u sequences.
+func JSONLine(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	line := b.Bytes()
+	if !IsASCII(line) {
+		line = EscapeJSON(line)
+	}
+	return line, nil
 }

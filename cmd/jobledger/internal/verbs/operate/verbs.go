@@ -1,7 +1,7 @@
 // Package operate has the verbs with which an operator changes jobs and queues.
 //
 //   - cancel.go, retry.go, reschedule.go, erase.go: jobs; bulk.go: many jobs, by a filter
-//   - pause.go, resume.go, limit.go, queue.go: queues
+//   - pause.go, limit.go, queue.go: queues
 //   - sweep.go: [Verbs.Sweep], takes back lost claims
 //
 // Held by TestScripts/retry, TestScripts/bulk, TestScripts/limit and TestScripts/pause of the program.

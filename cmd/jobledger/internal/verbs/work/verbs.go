@@ -1,9 +1,7 @@
 // Package work has the verbs of workers.
 //
 //   - work.go, guard.go: [Verbs.Work], a worker that runs a command for each job
-//   - claim.go, exec.go, heartbeat.go, succeed.go, fail.go, release.go: the steps of a worker of one's own
-//
-// making
+//   - claim.go, exec.go, heartbeat.go, succeed_fail_release.go: the steps of a worker of one's own making
 //
 // Held by TestScripts/exec, TestScripts/claim, TestWorkSecondSignalReleasesJobs and
 // TestKillWorkerAtEachStep of the program.
