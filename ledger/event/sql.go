@@ -2,7 +2,6 @@ package event
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -11,34 +10,51 @@ import (
 // to use it says so: "kind = {removed} AND kind > {rareAfter}".
 const RareAfter = KindFailed
 
-var nameInSQL = regexp.MustCompile(`\{(?:(\w+):)?(\w+)\}`)
+const nameInSQL = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_:"
 
 // SQL returns text with the numbers of the kinds and states that it names: "{failed}" and "{state:blocked}";
 // "{kinds:signOfLife}" is a list, "2, 3, 4". A name that is not known panics, so SQL belongs in a variable of
-// a package: then every test of a program that has it finds that.
+// a package: then every test of a program that has it finds that. It is run at each start, so it uses no
+// regular expression.
 func SQL(text string) string {
-	return nameInSQL.ReplaceAllStringFunc(text, func(found string) string {
-		name := nameInSQL.FindStringSubmatch(found)
-		switch of, word := name[1], name[2]; {
-		case of == "state":
-			if s, err := ParseState(word); err == nil {
-				return strconv.Itoa(int(s))
-			}
-		case of == "kinds" && listsInSQL[word] != nil:
-			var numbers []string
-			for _, k := range KindsThat(listsInSQL[word]) {
-				numbers = append(numbers, strconv.Itoa(int(k)))
-			}
-			return strings.Join(numbers, ", ")
-		case of == "" && word == "rareAfter":
-			return strconv.Itoa(int(RareAfter))
-		case of == "":
-			if k, err := ParseKind(word); err == nil {
-				return strconv.Itoa(int(k))
-			}
+	var made strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, "{")
+		made.WriteString(before)
+		if !found {
+			return made.String()
 		}
-		panic(fmt.Sprintf("event: SQL names %s", found))
-	})
+		name, after, _ := strings.Cut(rest, "}")
+		if text = after; name == "" || strings.Trim(name, nameInSQL) != "" { // it is JSON
+			made.WriteString("{")
+			text = rest
+			continue
+		}
+		made.WriteString(numberInSQL(name))
+	}
+}
+
+func numberInSQL(name string) string {
+	of, word, two := strings.Cut(name, ":")
+	switch {
+	case of == "state" && two:
+		if s, err := ParseState(word); err == nil {
+			return strconv.Itoa(int(s))
+		}
+	case of == "kinds" && listsInSQL[word] != nil:
+		var numbers []string
+		for _, k := range KindsThat(listsInSQL[word]) {
+			numbers = append(numbers, strconv.Itoa(int(k)))
+		}
+		return strings.Join(numbers, ", ")
+	case name == "rareAfter":
+		return strconv.Itoa(int(RareAfter))
+	case !two:
+		if k, err := ParseKind(name); err == nil {
+			return strconv.Itoa(int(k))
+		}
+	}
+	panic(fmt.Sprintf("event: SQL names {%s}", name))
 }
 
 // listsInSQL are the facts by which SQL selects.

@@ -63,9 +63,13 @@ func isSchemaOf(ctx context.Context, s *engine.Session, version int) (bool, erro
 }
 
 var (
-	plainIndex = regexp.MustCompile(`^CREATE INDEX (?:"[^"]+"|\w+) ON "?\w+"? ?\([\w\s,"]+\)$`)
-	indexOf    = regexp.MustCompile(`(?i)\bON\s+["'` + "`" + `\[]?(\w+)`)
-	ourTables  = []string{"blocks", "bodies", "events", "group_heads", "group_rates", "jobs", "keyframes",
+	plainIndex = sync.OnceValue(func() *regexp.Regexp { // it is seldom needed, and compiled at no start
+		return regexp.MustCompile(`^CREATE INDEX (?:"[^"]+"|\w+) ON "?\w+"? ?\([\w\s,"]+\)$`)
+	})
+	indexOf = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)\bON\s+["'` + "`" + `\[]?(\w+)`)
+	})
+	ourTables = []string{"blocks", "bodies", "events", "group_heads", "group_rates", "jobs", "keyframes",
 		"kinds", "limits",
 		"names", "presence", "queues", "seals", "states", "timetable", "workers"}
 )
@@ -78,9 +82,9 @@ func isForeign(kind, definition string) bool {
 	case "trigger":
 		return true
 	case "index":
-		on := indexOf.FindStringSubmatch(definition)
+		on := indexOf().FindStringSubmatch(definition)
 		ours := on == nil || slices.Contains(ourTables, strings.ToLower(on[1]))
-		return ours && !plainIndex.MatchString(definition)
+		return ours && !plainIndex().MatchString(definition)
 	}
 	return false
 }
