@@ -89,8 +89,8 @@ func TestRateChangeBegins(t *testing.T) {
 	q.Verify()
 }
 
-// TestRateCountsRetriesAndOtherQueuesApart checks that every claim counts as a start, also of a job that was
-// given back, and only for the queue of the job.
+// TestRateCountsRetriesAndOtherQueuesApart checks that every claim counts as a start, even that of a job that
+// was given back, and only for the queue of the job.
 func TestRateCountsRetriesAndOtherQueuesApart(t *testing.T) {
 	q := newQueue(t)
 	q.enqueue(commands.Enqueue{})

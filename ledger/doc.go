@@ -33,7 +33,7 @@
 //	I1  An event is never changed. It leaves the ledger only as part of a segment that an archived event
 //	    names, with all events of its job. The database itself refuses UPDATE, replacement, and any other
 //	    DELETE.
-//	I2  pos is dense: 1, 2, 3… over the ledger, also of what has left it. seq is dense within a job. Events
+//	I2  pos is dense: 1, 2, 3… over the ledger, including what has left it. seq is dense within a job. Events
 //	    that change no job's state (refused, erased) have no seq.
 //	I3  Every transition is one transaction that compare-and-swaps the job's row (WHERE seq and lease token
 //	    are those that were judged) and appends its events. Either both are durable or neither is.

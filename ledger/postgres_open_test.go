@@ -297,7 +297,7 @@ func TestPostgresRoles(t *testing.T) {
 			_ = s.Close()
 		}
 		if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, ledger.ErrReadOnly) {
-			t.Errorf("who has no right at all %s: got %v", what, err)
+			t.Errorf("a user without any right %s: got %v", what, err)
 		}
 	}
 }

@@ -20,8 +20,8 @@ type Store struct {
 	// processes. Set it before first use.
 	Exclusive bool
 
-	// Whole declares that every event is in it, also those that the ledger of which it is a copy has lost to its
-	// archive. Set it before first use.
+	// Whole declares that every event is in it, including those that the ledger of which it is a copy has lost
+	// to its archive. Set it before first use.
 	Whole bool
 
 	// Of is the ledger of which this is a whole copy that answers questions; nil: it is none. Payloads and

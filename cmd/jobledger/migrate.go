@@ -18,7 +18,7 @@ func migrateVerb(p *program) cli.Verb {
 		Name: "migrate", Group: cli.GroupSetUp, Usage: "bring a ledger's tables up to date",
 		About: "A ledger in a file is also migrated by every command that opens it. On a server, only migrate " +
 			"does so, as the schema's owner; other commands refuse an older ledger. It waits for the writers, and " +
-			"they for it. Programs of the version before go on where the new schema allows it: migrate first, then " +
+			"they for it. Programs of the previous version go on if the new schema allows it: migrate first, then " +
 			"replace the workers one after the other.\n\n" +
 			"With --compact it also rewrites the ledger's file without its free pages, which erased payloads " +
 			"left, and so that it may shrink later. Stop the workers first: while another process has the " +

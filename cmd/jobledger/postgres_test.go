@@ -314,7 +314,7 @@ func TestPostgresWrongPlaces(t *testing.T) {
 	}
 	reader := newServerSite(t, at("reader", "geheim", ""))
 	if out := reader.run("show", job, "--json"); !strings.Contains(out, `"payload":"x"`) {
-		t.Errorf("who may read reads %s", out)
+		t.Errorf("a user who may read reads %s", out)
 	}
 	reader.run("verify")
 }
@@ -400,7 +400,7 @@ func TestDoctorOnPostgres(t *testing.T) {
 		", or longer: watcher may not see what it does", `> wait, if it is an import or a rebuild; SELECT pg_term`,
 		`; GRANT pg_read_all_stats TO "watcher" shows more`} {
 		if !strings.Contains(said, part) {
-			t.Errorf("to who may not see sessions it does not say %q:\n%s", part, said)
+			t.Errorf("to a user who may not see sessions it does not say %q:\n%s", part, said)
 		}
 	}
 	for _, conn := range idle {

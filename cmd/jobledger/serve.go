@@ -45,7 +45,7 @@ func serveVerb(p *program) cli.Verb {
 				"all of them an overview"),
 			cli.ListFlag("peer", "on a Unix socket, what another user may do: `uid=ID:SCOPES@QUEUES`; may be "+
 				"repeated"),
-			cli.ListFlag("allow", "who logs in by a link may do `SCOPE` too: erase"),
+			cli.ListFlag("allow", "anyone who logs in by a link may do `SCOPE` too: erase"),
 			accessFlag(),
 			webhooksFlag(),
 			&cli.StringFlag{Name: "tls-cert", Usage: "encrypt with the certificate in `FILE`, in PEM; then other " +
@@ -168,7 +168,7 @@ func (p *program) useZone(name string) error {
 	return nil
 }
 
-// allowsErase reports whether --allow gives the right to erase to who logs in by a link.
+// allowsErase reports whether --allow gives the right to erase to anyone who logs in by a link.
 func allowsErase(c *cli.Context) (allowed bool, err error) {
 	for _, scope := range c.StringSlice("allow") {
 		if scope != string(access.Erase) {

@@ -34,8 +34,8 @@ func flagVariables(p *program) (names []string) {
 	return slices.Compact(names)
 }
 
-// The answers of serve are the same whatever the variables of its environment are: who asks is another user,
-// who does not know them.
+// The answers of serve are the same whatever the variables of its environment are: the one who asks is
+// another user, who does not know them.
 func TestServeIgnoresItsEnvironment(t *testing.T) {
 	s := importNight(t)
 	served := serveStore(t, s.Store, atMorning)

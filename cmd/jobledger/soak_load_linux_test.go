@@ -435,7 +435,7 @@ func (s *soak) ghostReturns() {
 	}
 	if _, code := s.do("primitive", "", []string{"succeed", other.ID, "--token", other.Token, "--result", "own"},
 		cli.ExitConflict); code != 0 {
-		s.faulty("the result of who has the ghost's job was answered with %d", code)
+		s.faulty("the result of the one that has the ghost's job was answered with %d", code)
 	}
 	s.acknowledge(ack{Kind: "succeeded", Job: other.ID, Token: other.Token})
 }

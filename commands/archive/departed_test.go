@@ -40,7 +40,7 @@ func countsAsOf(t *testing.T, store *ledger.Store, pos int64) map[string]map[eve
 	return counts
 }
 
-// Behind what is archived, the counts as of a moment are those of all jobs, also of the ones that have left
+// Behind what is archived, the counts as of a moment are those of all jobs, including the ones that have left
 // since; the table that has them follows from the events.
 func TestStatusAsOfCountsWhatLeft(t *testing.T) {
 	t.Parallel()

@@ -56,8 +56,8 @@ func (m *Mux) HandleFunc(queue string, f HandlerFunc, with ...Middleware) {
 	m.Handle(queue, f, with...)
 }
 
-// Use adds middleware around the Handlers of all queues, also of those that were registered before. The first
-// is the outermost. It panics if one is nil.
+// Use adds middleware around the Handlers of all queues, including those that were registered before. The
+// first is the outermost. It panics if one is nil.
 func (m *Mux) Use(with ...Middleware) {
 	checkMiddleware(with)
 	m.mu.Lock()

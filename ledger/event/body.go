@@ -115,9 +115,9 @@ type Released struct {
 	ExitCode *int `event:"exit_code"`
 }
 
-// Output describes what the command of an attempt wrote. It covers all bytes, also those that were not kept.
-// They have the job's salt before the bytes, as Digest has it, so that nothing can be guessed once that is
-// erased.
+// Output describes what the command of an attempt wrote. It covers all bytes, including those that were not
+// kept. They have the job's salt before the bytes, as Digest has it, so that nothing can be guessed once that
+// is erased.
 type Output struct {
 	// digest of all that the command wrote to standard output; "": nothing, or it was not looked at
 	StdoutSHA256 string `event:"stdout_sha256"`

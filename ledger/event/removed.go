@@ -141,7 +141,7 @@ func (s *validator) removed(b *Removed) {
 	}
 }
 
-// left checks that queues are in order, and returns how many jobs left, of which each has at most most.
+// left checks that queues are in order, and returns how many jobs left, where none may have more than most.
 func (s *validator) left(list []Left, most int64) (jobs int64) {
 	last := ""
 	for _, l := range list {

@@ -65,7 +65,7 @@ func (t *Tree) Sealed() int64 { return t.stored * proof.BlockSize }
 // missing. Errors: ErrBeyond; ledger.ErrDamaged.
 func (t *Tree) Root(ctx context.Context, size int64) (proof.Hash, error) {
 	if size < 0 || size > t.size {
-		return proof.Hash{}, fmt.Errorf("%w: a tree of %d events, of %d that there are", ErrBeyond, size, t.size)
+		return proof.Hash{}, fmt.Errorf("%w: a tree of %d events, and there are %d", ErrBeyond, size, t.size)
 	}
 	return proof.NewTree(reader{ctx, t}).Root(size)
 }
@@ -75,7 +75,7 @@ func (t *Tree) Root(ctx context.Context, size int64) (proof.Hash, error) {
 // position that is not below it; ledger.ErrDamaged if an event is not what the hash of its block says.
 func (t *Tree) Prove(ctx context.Context, size int64, positions ...int64) ([]proof.Entry, error) {
 	if size > t.size {
-		return nil, fmt.Errorf("%w: a tree of %d events, of %d that there are", ErrBeyond, size, t.size)
+		return nil, fmt.Errorf("%w: a tree of %d events, and there are %d", ErrBeyond, size, t.size)
 	}
 	whole := proof.NewTree(reader{ctx, t})
 	root, err := whole.Root(size)

@@ -63,7 +63,7 @@ func (v *verifier) left(ctx context.Context) error {
 	}
 	if want := r.Hi - r.Events; left != want {
 		v.find(Finding{Code: FindRemoved, Field: "events", Detail: fmt.Sprintf(
-			"of the events up to %d there are %d left, and by what has left there should be %d", r.Hi, left, want)})
+			"%d of the events up to %d are left, and %d should be, by what has left", left, r.Hi, want)})
 	}
 	if err := table.ScanOne(ctx, v.tx, `SELECT count(*) FROM past`, []any{&keys}); err != nil {
 		return err

@@ -73,7 +73,7 @@ type History struct {
 type Happened struct {
 	Job    event.JobID
 	Events []event.Event // the oldest first; none: it was not enqueued yet
-	Now    event.State   // to which all events of the job have led, also those that are not in Events
+	Now    event.State   // to which all events of the job have led, including those that are not in Events
 }
 
 // Read returns what happened to the job.

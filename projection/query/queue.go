@@ -21,7 +21,7 @@ type QueueMark struct {
 	Kind   string // deploy, paused, resumed, lost
 	At     time.Time
 	Worker string // deploy, lost: its name
-	Before string // deploy: the version before
+	Before string // deploy: the previous version
 	After  string // and the one from then on
 	By     string // paused, resumed: who did it
 	Reason string // paused

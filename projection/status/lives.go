@@ -18,7 +18,7 @@ import (
 var lives = event.SQL(`SELECT e.pos, e.worker, e.kind, e.at, e.data FROM events e
 WHERE e.job IS NULL AND e.seq IS NULL AND e.kind IN ({worker_started}, {worker_stopped}) ORDER BY e.pos`)
 
-// addLives adds what is known of starts and stops at m; with all, also of those that have not been found.
+// addLives adds what is known of starts and stops at m; with all, including those that have not been found.
 func addLives(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, m projection.Moment,
 	all bool) error {
 	rows, err := tx.Query(ctx, lives)

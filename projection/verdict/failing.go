@@ -26,7 +26,7 @@ const (
 	// What is taken for normal where nothing is known: some failures are normal.
 	newNormal = 0.05
 	// How probable it may be that chance explains a number of failures. There are about ten queues, and a new
-	// window every few minutes: a thousand looks a day, of which one in a hundred days may be wrong.
+	// window every few minutes: a thousand looks a day, and one wrong answer in a hundred days is allowed.
 	chance = 1e-5
 	// The same for a new version, of which there are a few a day.
 	chanceOfVersion = 1e-4

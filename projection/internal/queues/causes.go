@@ -250,8 +250,7 @@ func (c *Causes) of(name string) *queueCourse {
 	return q
 }
 
-// hold counts a job that is held from now on by the process with this boot, or with -1 one that is not any
-// more.
+// hold counts a job that is held from now on by the process with this boot, or, with -1, no longer is.
 func (c *Causes) hold(j *waiting, n int64, boot string) {
 	q := c.of(j.queue)
 	q.held += n

@@ -24,7 +24,7 @@ const (
 	maxKey   = 4096 // bytes; a larger file is not a key
 )
 
-// keys looks for private keys in the ledger's folder: who can write there could sign another history.
+// keys looks for private keys in the ledger's folder: anyone who can write there could sign another history.
 func (d *examination) keys() {
 	folder := filepath.Dir(d.real)
 	entries, err := os.ReadDir(folder)
@@ -38,7 +38,7 @@ func (d *examination) keys() {
 		}
 		if prove.HoldsKey(path) {
 			d.advise(CodeKey, "keep it on another host, or in a folder that the ledger's users may not read",
-				"%s is a private key next to the ledger: who can write here could sign another history", path)
+				"%s is a private key next to the ledger: anyone who can write here could sign another history", path)
 		}
 	}
 }

@@ -37,7 +37,7 @@ var knownErrors = []struct {
 	{ledger.ErrNotALedger, ExitUsage, "give --db the path of a ledger, or of a file that does not exist yet"},
 	{ledger.ErrNewerSchema, ExitUsage, ""},
 	{ledger.ErrOlderSchema, ExitUsage, "'jobledger migrate' brings it up to date, as the schema's owner; " +
-		"programs of the version before go on"},
+		"programs of the previous version go on"},
 	{ledger.ErrPooled, ExitUsage, "set pool_mode = session for this database in the pooler, or give --db the " +
 		"server itself"},
 	{ledger.ErrForeignSidecar, ExitUnexpected,

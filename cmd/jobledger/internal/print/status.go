@@ -87,7 +87,7 @@ func shownStates(counts iter.Seq[map[event.State]int64]) []event.State {
 	return slices.DeleteFunc(event.States(), func(s event.State) bool { return s == event.Blocked })
 }
 
-// StatusThenJSON is a queue as it was; now is how many jobs it has by now, also those enqueued since.
+// StatusThenJSON is a queue as it was; now is how many jobs it has by now, including those enqueued since.
 type StatusThenJSON struct {
 	state.Queue
 	AsOf *string    `json:"as_of" openapi:"optional=as_of,pos,now"`

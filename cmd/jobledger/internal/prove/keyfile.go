@@ -37,8 +37,8 @@ func PrivateKey(path string) (string, error) {
 	return text, nil
 }
 
-// PublicKey returns the public key in the file at path, which holds it or its private key. Errors: as of
-// PrivateKey.
+// PublicKey returns the public key in the file at path, which holds it or its private key. Errors: those
+// of PrivateKey.
 func PublicKey(path string) (string, error) {
 	text, _, err := readKey(path)
 	if err != nil {

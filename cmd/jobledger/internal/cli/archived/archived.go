@@ -60,7 +60,7 @@ func Keeper(service *commands.Service, actor string) *archive.Keeper {
 // ledger.
 func With(p *cli.Program, v cli.Verb) cli.Verb {
 	v.Flags = append(v.Flags[:len(v.Flags):len(v.Flags)], Flag(), cli.ArchiveCacheFlag(),
-		&cli.BoolFlag{Name: "archived", Usage: "everything, also what is archived", DisableDefaultText: true},
+		&cli.BoolFlag{Name: "archived", Usage: "everything, including what is archived", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "live", Usage: "only what is in the ledger, not what is archived",
 			DisableDefaultText: true})
 	v.Exits = append(v.Exits[:len(v.Exits):len(v.Exits)], cli.ExitNothing, cli.ExitDiscrepancy)

@@ -5,7 +5,7 @@
 //   - owner.go: [AsOwner], for the owner of a claim, who shows its token: heartbeat, succeed, fail, release
 //   - operator.go: [Operate], for an operator, on several jobs at once: cancel, retry, reschedule, erase
 //   - runat.go: [RunAt], --run-at and --delay; backoff.go
-//   - history.go: [PrintHistory], also of an archived job
+//   - history.go: [PrintHistory], for archived jobs too
 //
 // Held by TestScripts/jobref, TestScripts/bulk, TestScripts/heartbeat and TestDelayUsesLedgerClock of the
 // program.

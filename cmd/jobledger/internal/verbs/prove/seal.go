@@ -24,7 +24,7 @@ func (p *Verbs) Seal() cli.Verb {
 			"hashes of whole blocks of 256 events once a minute, and verify compares every event with them.\n\n" +
 			"'jobledger seal keygen NAME' makes a pair of Ed25519 keys that sign checkpoints. The private key goes " +
 			"to stdout, or to a file that only you can read, the public key to stderr. Keep the private key away " +
-			"from the ledger: who has both can write another history and sign it.\n\n" +
+			"from the ledger: anyone who has both can write another history and sign it.\n\n" +
 			"'jobledger seal export' prints the checkpoints that were handed out, and when and to which places. " +
 			"'jobledger seal import FILE' takes them into an imported copy of the ledger, which has its events but " +
 			"not its seals. A file of a place, as 'verify --against' takes, will do. Each must be of the ledger's " +

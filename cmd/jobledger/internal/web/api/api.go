@@ -94,7 +94,7 @@ const (
 	maxParams    = 64
 )
 
-// SearchTime is how long a search for jobs takes at most, about, unless the Config says otherwise. Its answer
+// SearchTime is about how long a search for jobs takes at most, unless the Config says otherwise. Its answer
 // is what was found by then.
 const SearchTime = 2 * time.Second
 

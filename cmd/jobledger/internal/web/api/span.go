@@ -59,7 +59,7 @@ func (a *API) Span(ctx context.Context, tx *ledger.Tx, given url.Values) (s quer
 		}
 		defer func() {
 			if errors.Is(err, projection.ErrArchived) { // its text has a position for a time
-				err = door.Refusal(http.StatusNotFound, "archived", "the window begins in what is in the archive")
+				err = door.Refusal(http.StatusNotFound, "archived", "the first events of the window are archived")
 			}
 		}()
 	}
@@ -108,7 +108,7 @@ func (a *API) Span(ctx context.Context, tx *ledger.Tx, given url.Values) (s quer
 func (a *API) ownPositions(ctx context.Context, tx *ledger.Tx, query url.Values) error {
 	for _, name := range []string{"at", "from", "to"} {
 		moment, err := when.ReadWhen(name, query.Get(name), a.Now())
-		if query.Get(name) == "" || err != nil || !moment.ByPos { // an error is that of who reads it
+		if query.Get(name) == "" || err != nil || !moment.ByPos { // an error is for the one who reads it
 			continue
 		}
 		found := false

@@ -245,7 +245,7 @@ func (d *Door) answerLate(w http.ResponseWriter, err error) {
 
 // errEraseInSession means that a session may not erase on this server.
 var errEraseInSession = Refusal(http.StatusForbidden, "forbidden",
-	"who logs in by a link may erase only where the server was started with --allow erase")
+	"anyone who logs in by a link may erase only where the server was started with --allow erase")
 
 // errForbidden means that a caller has no right to what it asked for.
 var errForbidden = Refusal(http.StatusForbidden, "forbidden", "this credential has no right to do this")

@@ -195,8 +195,8 @@ func (s *site) work(queue string, n int) {
 
 var ends = ledger.Filter{Kinds: []event.Kind{event.KindFailed, event.KindSucceeded}, Queue: "mail"}
 
-// A webhook gets every event that it asks for, in order, and no other, also those that were recorded while no
-// server ran. What it had is not sent again by a server that starts.
+// A webhook gets every event that it asks for, in order, and no other, including those that were recorded
+// while no server ran. What it had is not sent again by a server that starts.
 func TestWebhookGetsEachEventOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(e *Endpoint) { e.Queues, e.Kinds = []string{"mail"}, []string{"failed", "succeeded"} })

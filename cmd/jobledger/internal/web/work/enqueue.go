@@ -106,7 +106,7 @@ func linesOf(text []byte) (lines []jobLine, err error) {
 // maxBadLines is how many lines an answer names at most.
 const maxBadLines = 20
 
-// badLines is the answer to lines of which the first bad one is so because of err: it names others too.
+// badLines is the answer to lines of which some are bad, the first because of err.
 func (m *Room) badLines(lines []jobLine, err error) error {
 	p := *problemOf(err)
 	p.Errors = nil
