@@ -40,7 +40,8 @@ type Enqueue struct {
 	// how long it waits after failures; default that of the queue, or event.DefaultBackoff
 	Backoff event.Backoff
 
-	After  []Dependency // the jobs that this one waits for: up to 1,000. It is cancelled where one cannot end so
+	// the jobs that this one waits for: up to 1,000. It is cancelled if one of them cannot end as asked
+	After  []Dependency
 	Before []Dependency // the blocked jobs that are to wait for this one too: up to 16
 	Hold   bool         // it waits until Unblock lifts the hold
 }

@@ -291,7 +291,7 @@ func TestAttackEvidence(t *testing.T) {
 			s.run("restore", "old.db", "--force")
 			s.run("backup", "later.db")
 			s.wantExit(0, `event 273 explains it`, workAgain...)
-			s.wantExit(0, `another than this host saw: .*event 273 explains it`, workNone...) // at each start
+			s.wantExit(0, `not the one that this host saw: .*event 273 explains it`, workNone...) // at each start
 			s.wantExit(0, `Z restored: .*; this host had seen jobs\.example\.com \d+ `, "witness")
 			s.replace("later.db")
 			s.ok(os.Remove(s.path("ran")))
@@ -426,7 +426,7 @@ func TestWitnessKnowsARestore(t *testing.T) {
 	s, _ := evidenceSite(t)
 	s.run("restore", "old.db", "--force")
 	for range 2 {
-		s.wantExit(0, `the ledger is another than this host saw: .*event \d+ explains it: .* restored `,
+		s.wantExit(0, `the ledger is not the one that this host saw: .*event \d+ explains it: .* restored `,
 			workAgain...)
 	}
 	s.run("witness", "--accept", "--reason", "the disk was lost")

@@ -89,7 +89,7 @@ func TestActsOnChosenJobs(t *testing.T) {
 		text string
 	}{
 		{form("which", "these"), 400, "no job is ticked"},
-		{form("which", "all", "job", boxes), 400, "choose one of both"},
+		{form("which", "all", "job", boxes), 400, "choose one of the two"},
 		{form("which", "some", "job", boxes), 400, "which is all or these"},
 		{form("which", "all"), 200, "<strong>6</strong> can be changed now"},
 		{form("which", "these", "job", boxes), 200, "<strong>2</strong> can be changed now"},

@@ -131,7 +131,7 @@ func All(ctx context.Context, tx *ledger.Tx) ([]Limit, error) {
 	return query(ctx, tx, selectLimits+` ORDER BY n.name, l.grp`)
 }
 
-// query reads rows of which those of a queue follow on each other.
+// query reads rows, in which those of one queue are next to each other.
 func query(ctx context.Context, tx *ledger.Tx, text string, args ...any) (found []Limit, err error) {
 	rows, err := tx.QueryState(ctx, text, args...)
 	var l Limit

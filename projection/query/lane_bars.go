@@ -147,7 +147,7 @@ func (l *Lane) free(b bar, short int64) int {
 	return slot
 }
 
-// strip returns the slot for short claims that ended so, which has no others.
+// strip returns the slot for short claims with this outcome, which holds no others.
 func (l *Lane) strip(how int) int {
 	if l.strips[how] == 0 {
 		l.strips[how] = l.newSlot(math.MaxInt64) + 1

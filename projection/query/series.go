@@ -32,7 +32,7 @@ type Course struct {
 	Ready     []int64   `json:"ready"`
 	Later     []int64   `json:"later"`
 	Held      []int64   `json:"held"`
-	Succeeded []int64   `json:"succeeded"` // attempts that ended so within the step
+	Succeeded []int64   `json:"succeeded"` // attempts that ended like this within the step
 	Failed    []int64   `json:"failed"`
 	Lost      []int64   `json:"lost"`
 	Ended     []int64   `json:"ended"`   // attempts that ended within the step in any way

@@ -18,7 +18,7 @@ type Rows struct {
 	err     error
 	session *Session
 	closed  bool
-	ended   error // why they were closed by another than the caller
+	ended   error // why they were closed other than by the caller
 
 	next, prev *Rows // of the session's that are open
 }

@@ -33,7 +33,7 @@ func lockRange(f *os.File, kind int16, start, length int64) error {
 	return nil
 }
 
-// pinName prevents that the file at path is replaced until what it returns is closed; nil where there is no
+// pinName keeps the file at path from being replaced until what it returns is closed; nil if there is no
 // such lock. SQLite opens a file and its sidecar files by name, in several steps, before it has a lasting
 // lock. If the file were replaced between two of them, SQLite would use the sidecar files of another ledger.
 // Errors: errInUse while the file is being replaced.

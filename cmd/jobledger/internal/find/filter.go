@@ -103,7 +103,7 @@ func Jobs(asked url.Values, now time.Time) (f query.JobFilter, err error) {
 	case by == ByFailed && f.Failure == "" && f.LastFailure == "":
 		return f, badInput("by", "failed is for jobs that are asked for by failure or last_failure")
 	case asked.Has("by") && !asked.Has("from") && !asked.Has("to"):
-		return f, badInput("by", "give from or to, which it is about")
+		return f, badInput("by", "by needs from or to")
 	}
 	for _, word := range asked["state"] {
 		s, err := event.ParseState(word)

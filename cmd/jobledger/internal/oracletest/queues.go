@@ -175,7 +175,7 @@ func (l *Ledger) lostClaims(m Moment) map[string][]any {
 	return lost
 }
 
-// Backlog is the jobs enqueued within w that had not ended so long after that, by id.
+// Backlog is the jobs enqueued within w that had not ended that long after, by id.
 func (l *Ledger) Backlog(w Window, after time.Duration) (rows []Row) {
 	now := l.jobs(l.Tail())
 	for _, e := range l.within(w) {

@@ -83,7 +83,7 @@ func (g *Guard) err() error {
 func (g *Guard) look(ctx context.Context) {
 	seen, err := g.Witness.Advance(ctx, g.Store)
 	if text := seen.Pending(); text != "" {
-		g.warn("the ledger is another than this host saw: " + text +
+		g.warn("the ledger is not the one that this host saw: " + text +
 			"; this is said at each start until 'jobledger witness --accept --reason …'")
 	}
 	switch {

@@ -29,7 +29,8 @@ func (n *Names) add(e *commands.Enqueue, name string) error {
 	case n == nil:
 		return fault.Usagef("ref is not possible here")
 	case strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c > '~' || c == ':' }):
-		return fault.Usagef("ref: %.60q is not of printable ASCII without blanks and colons", name)
+		return fault.Usagef("ref: %.60q has a character that a ref cannot have: it takes printable ASCII, "+
+			"but no space and no colon", name)
 	case n.byName[name] != nil:
 		return fault.Usagef("ref: an earlier line is %q too", name)
 	}

@@ -60,7 +60,7 @@ func (p *Verbs) Enqueue() cli.Verb {
 			&cli.StringFlag{Name: "key", Usage: "your own `NAME` for the job, unique in its queue for ever"},
 			&cli.StringFlag{Name: "unique-while", Usage: "--key is the job's own while it is `queued` " +
 				"or unfinished, not for ever"},
-			&cli.StringFlag{Name: "on-duplicate", Usage: "with --unique-while, where a job has the key: " +
+			&cli.StringFlag{Name: "on-duplicate", Usage: "with --unique-while, if a job has the key: " +
 				"`ignore` it, replace its payload, or refresh: replace it unless the job has begun"},
 			&cli.StringFlag{Name: "group", Usage: "the `GROUP` it belongs to, such as a customer; groups are " +
 				"served in rotation"},

@@ -34,7 +34,7 @@ func ShownTo(ctx context.Context) func(event.Event) event.Event {
 }
 
 // EventsOf yields the events that the parameters of /events ask for, at most limit; 0: all. Those that the
-// caller of ctx may not see whole are without what they have of payloads.
+// caller of ctx may not see whole lack what they have of payloads.
 func (a *API) EventsOf(ctx context.Context, params url.Values, limit int) (reader *find.Reader,
 	found iter.Seq2[event.Event, error], err error) {
 	now := a.now(ctx)

@@ -36,7 +36,7 @@ func (a *API) pictureRoutes() []door.Route {
 				Summary: "How many jobs had not ended at some moments of a window."}},
 		{Pattern: "GET " + Root + "/failures", Needs: door.Read, Queues: true,
 			Handle: a.spanned(FailureParams, readFailures), Doc: door.Doc{ID: "listFailures", Query: FailureParams,
-				Answer: failuresJSON{}, Summary: "What failed within a window, by sort."}},
+				Answer: failuresJSON{}, Summary: "What failed within a window, by kind of failure."}},
 		{Pattern: "GET " + Root + "/reports/{report}", Needs: door.Read, Long: true,
 			Handle: a.spanned(ReportParams, a.readReport), Doc: door.Doc{ID: "getReport", Query: ReportParams,
 				Answer: reportJSON{}, Summary: "What the command report answers about a window.",

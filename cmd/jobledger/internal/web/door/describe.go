@@ -71,8 +71,8 @@ var Params = map[string]Param{
 	"If-Match":        {About: "The seq of the job as it was seen; 412 if the job has moved on."},
 	"Idempotency-Key": {About: "The key of the job, if the body has none."},
 	"traceparent":     {About: "The trace of the job, kept as its tag traceparent."},
-	"Prefer": {About: "With return=minimal (RFC 7240), jobs in the answer are without what is null, 0, " +
-		"false or empty, without job, which has the id again, and a claim is without the results of earlier " +
+	"Prefer": {About: "With return=minimal (RFC 7240), jobs in the answer leave out what is null, 0, " +
+		"false or empty, and job, which is the id again; a claim leaves out the results of earlier " +
 		"runs. The answer says so in Preference-Applied."},
 
 	"listQueues.paused":   {About: "Only queues that are paused.", Schema: aBoolean},
@@ -105,16 +105,15 @@ var Params = map[string]Param{
 
 	"listAttempts.from": {About: "Only those live at or after this moment."},
 	"listAttempts.to":   {About: "Only those live at or before this moment."},
-	"outcome": {About: "Only those that ended so: succeeded, failed, released, reclaimed, cancelled, or " +
-		"open; may be " +
-		"repeated.", Schema: aTexts},
+	"outcome": {About: "Only attempts with one of these outcomes: succeeded, failed, released, " +
+		"reclaimed, cancelled, or open; may be repeated.", Schema: aTexts},
 	"code":    {About: "Only those that ended with this error code, or for this reason."},
 	"overlap": {About: "Only those that ran at the same time as another of the same job.", Schema: aBoolean},
 
 	"listAttempts.after":    {About: "Those after this claim, as next has it.", Schema: aWhole},
 	"listJobAttempts.after": {About: "Those after this claim, as next has it.", Schema: aWhole},
 
-	"getJobLog.after":    {About: "Without the first so many bytes.", Schema: aWhole},
+	"getJobLog.after":    {About: "Leaves out this many bytes at the beginning.", Schema: aWhole},
 	"getJobLog.follow":   {About: "Go on until the attempt ends.", Schema: aBoolean},
 	"exportHistory.from": {About: "At or after this moment."},
 	"exportHistory.to":   {About: "At or before this moment."},

@@ -59,7 +59,7 @@ func timed(page []byte) []byte {
 	return out.Bytes()
 }
 
-// markTimes is text, of HTML, with its times as elements.
+// markTimes returns text, which is HTML, with a time element around each time in it.
 func markTimes(text []byte) []byte {
 	if len(text) < len("2006-01-02 15:04:05-07:00") {
 		return text

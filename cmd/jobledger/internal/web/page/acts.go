@@ -136,7 +136,7 @@ func setOf(given url.Values) (filter []frame.Param, jobs []act.Chosen, err error
 	case which == "these":
 		return nil, jobs, nil
 	case len(jobs) > 0:
-		return nil, nil, bad("some jobs are ticked, but the act is to be on all that match: choose one of both")
+		return nil, nil, bad("some jobs are ticked, but the act is to be on all that match: choose one of the two")
 	}
 	for _, name := range api.ResourceAt("/jobs").Doc.Query {
 		for _, value := range given["f_"+name] {

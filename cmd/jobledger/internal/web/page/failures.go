@@ -51,7 +51,7 @@ type failureView struct {
 // sparkView is a column of a small picture.
 type sparkView struct{ X, Y, Height int }
 
-// failuresPage shows what failed within a window, by sort.
+// failuresPage shows what failed within a window, by kind of failure.
 func (p *Pages) failuresPage(w http.ResponseWriter, r *http.Request) error {
 	shown := failuresView{}
 	query, span, err := p.ReadSpan(r, "Failures", &shown.Frame, func(tx *ledger.Tx, s query.Lanes) error {

@@ -74,7 +74,7 @@ const shapes = {
 
 const solid = ["solid"];
 
-// shape draws a claim that ended so, and returns the names of what it drew. The colors of fills and lines are set.
+// shape draws a claim by its outcome, and returns the names of what it drew. The colors of fills and lines are set.
 export function shape(c, how, x, y, w, h, at) {
   const special = shapes[how];
   if (special) return special(c, x, y, w, h, at);
