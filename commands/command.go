@@ -60,6 +60,7 @@ type Succeed struct {
 	Result   []byte // nil: none
 	ExitCode *int   // nil: no process
 	Output   event.Output
+	Cost     event.Cost // of the command of the attempt; zero: not known
 }
 
 // Fail ends the claim as a failure. The job is retried later unless it has failed MaxAttempts times.
@@ -73,6 +74,7 @@ type Fail struct {
 	RetryIn  *time.Duration // nil: exponential backoff
 	NoRetry  bool           // the job fails for good
 	Output   event.Output
+	Cost     event.Cost // as in Succeed
 }
 
 // Release returns the job to its queue before it is finished. That does not count as a failure.
@@ -86,7 +88,8 @@ type Release struct {
 	// one more than MaxSnoozes is a failure.
 	Snooze   bool
 	Output   event.Output
-	ExitCode *int // of the command of the attempt; nil: none, or it did not end
+	Cost     event.Cost // as in Succeed
+	ExitCode *int       // of the command of the attempt; nil: none, or it did not end
 }
 
 // Cancel ends a job that has not ended.
@@ -164,19 +167,21 @@ func (c Heartbeat) check() error {
 		CheckText("note", c.Note, MaxReason))
 }
 
-func (c Succeed) check() error { return cmp.Or(checkCredentials(c), CheckSize("result", c.Result)) }
+func (c Succeed) check() error {
+	return cmp.Or(checkCredentials(c), CheckSize("result", c.Result), invalid(check.Cost(c.Cost)))
+}
 
 func (c Fail) check() error {
 	err := checkCredentials(c)
 	if c.RetryIn != nil {
 		err = cmp.Or(err, invalid(check.Delay("retry_in", *c.RetryIn)))
 	}
-	return cmp.Or(err, invalid(check.Optional("code", c.Code)), CheckText("signal", c.Signal, MaxLabel),
-		CheckText("detail", c.Detail, MaxErrorDetail))
+	return cmp.Or(err, invalid(cmp.Or(check.Optional("code", c.Code), check.Cost(c.Cost))),
+		CheckText("signal", c.Signal, MaxLabel), CheckText("detail", c.Detail, MaxErrorDetail))
 }
 
 func (c Release) check() error {
-	return cmp.Or(checkCredentials(c), invalid(check.Delay("delay", c.Delay)),
+	return cmp.Or(checkCredentials(c), invalid(cmp.Or(check.Delay("delay", c.Delay), check.Cost(c.Cost))),
 		CheckText("reason", c.Reason, MaxReason))
 }
 

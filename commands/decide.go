@@ -80,7 +80,8 @@ func (c TakeOver) decide(j projection.Job, at time.Time) (journal.Fact, error) {
 }
 
 func (c Succeed) decide(j projection.Job, _ time.Time) (journal.Fact, error) {
-	body := &event.Succeeded{ResultBytes: int64(len(c.Result)), ExitCode: c.ExitCode, Output: c.Output}
+	body := &event.Succeeded{ResultBytes: int64(len(c.Result)), ExitCode: c.ExitCode, Output: c.Output,
+		Cost: c.Cost}
 	if c.Result != nil {
 		body.ResultSHA256 = ledger.Digest(j.Salt, c.Result)
 	}
@@ -89,7 +90,7 @@ func (c Succeed) decide(j projection.Job, _ time.Time) (journal.Fact, error) {
 
 func (c Fail) decide(j projection.Job, at time.Time) (journal.Fact, error) {
 	body := &event.Failed{ErrorCode: c.code(), ErrorDetail: c.Detail, ExitCode: c.ExitCode, Signal: c.Signal,
-		Output: c.Output}
+		Output: c.Output, Cost: c.Cost}
 	switch {
 	case c.NoRetry || j.Failures+1 >= j.MaxAttempts:
 	case c.RetryIn != nil:
@@ -112,14 +113,15 @@ const snoozedTooOften = "snoozed_too_often"
 
 func (c Release) decide(j projection.Job, at time.Time) (journal.Fact, error) {
 	if c.Snooze && j.Snoozes >= MaxSnoozes {
-		return Fail{Code: snoozedTooOften, Detail: c.Reason, ExitCode: c.ExitCode, Output: c.Output}.decide(j, at)
+		return Fail{Code: snoozedTooOften, Detail: c.Reason, ExitCode: c.ExitCode, Output: c.Output,
+			Cost: c.Cost}.decide(j, at)
 	}
 	delay := c.Delay
 	if c.Snooze && delay == 0 {
 		delay = backoff(j, j.Snoozes+1)
 	}
 	body := &event.Released{Reason: c.Reason, RunAt: addTruncated(at, delay), Snooze: c.Snooze,
-		Output: c.Output, ExitCode: c.ExitCode}
+		Output: c.Output, ExitCode: c.ExitCode, Cost: c.Cost}
 	return journal.Fact{Job: j, Body: body}, nil
 }
 

@@ -48,21 +48,12 @@ type Enqueue struct {
 
 // Check returns an InvalidError for the first field outside of what is allowed.
 func (e *Enqueue) Check() error {
-	err := cmp.Or(CheckQueue(e.Queue), CheckText("key", e.Key, MaxKey), e.checkUnique(),
-		invalid(check.Group(e.Group)), CheckSize("payload", e.Payload), invalid(check.Priority(e.Priority)))
-	if err != nil {
-		return err
-	}
-	switch {
-	case e.MaxAttempts < 0 || e.MaxAttempts > MaxMaxAttempts:
-		return &InvalidError{"max_attempts", fmt.Sprint(e.MaxAttempts), "1 to 1000000"}
-	case !e.RunAt.IsZero() && (e.RunAt.UTC().Year() < 1971 || e.RunAt.UTC().Year() > 9999):
-		return &InvalidError{"run_at", event.FormatTime(e.RunAt), "the years 1971 to 9999"}
-	case len(e.Requires) > MaxLabels:
-		return &InvalidError{"requires", fmt.Sprintf("of %d labels", len(e.Requires)), "up to 16 labels"}
-	}
-	return invalid(cmp.Or(check.Optional("version", e.Version), check.Labels("requires", e.Requires),
-		check.Tags(e.Tags), e.checkDependencies(), check.Backoff(e.Backoff), check.Runtime(e.MaxRuntime)))
+	return cmp.Or(CheckQueue(e.Queue), CheckText("key", e.Key, MaxKey),
+		invalid(cmp.Or(check.Unique(e.Key, e.UniqueWhile, e.OnDuplicate), check.Group(e.Group))),
+		CheckSize("payload", e.Payload), invalid(cmp.Or(check.Priority(e.Priority),
+			check.Attempts(e.MaxAttempts), check.RunAt(e.RunAt), check.Requires(e.Requires),
+			check.Optional("version", e.Version), check.Tags(e.Tags),
+			e.checkDependencies(), check.Backoff(e.Backoff), check.Runtime(e.MaxRuntime))))
 }
 
 // Enqueued is the answer to one Enqueue.

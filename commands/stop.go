@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"jobledger/commands/internal/check"
 	"jobledger/commands/internal/journal"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -19,12 +20,13 @@ type ReportStop struct {
 	Token    string
 	ExitCode *int // nil: the command was killed, or there was none
 	Signal   string
+	Cost     event.Cost // as in Succeed
 }
 
 func (ReportStop) name() string { return "report_stop" }
 
 func (c ReportStop) check() error {
-	return cmp.Or(checkToken(c.Token), CheckText("signal", c.Signal, MaxKey))
+	return cmp.Or(checkToken(c.Token), CheckText("signal", c.Signal, MaxKey), invalid(check.Cost(c.Cost)))
 }
 
 // decide is not used: what follows depends on the events of the job, see decideStop.
@@ -50,7 +52,7 @@ func decideStop(j projection.Job, past follow.PastClaim, c ReportStop, at time.T
 	if why == "" {
 		return nil, &ConflictError{c.name(), j.ID, "the claim was neither cancelled nor reclaimed"}
 	}
-	stopped := &event.Stopped{ExitCode: c.ExitCode, Signal: c.Signal, Why: why}
+	stopped := &event.Stopped{ExitCode: c.ExitCode, Signal: c.Signal, Why: why, Cost: c.Cost}
 	facts := []journal.Fact{{Job: j, Body: stopped, Token: c.Token,
 		Worker: past.Given.Worker, Attempt: past.Given.Attempt}}
 	if past.Latest && past.Waits && j.State == event.Queued && j.RunAt.After(at) && j.RunAt.Equal(past.Until) {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
+	"jobledger/commands/internal/check"
 	"jobledger/commands/internal/journal"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -15,27 +15,16 @@ import (
 
 // What is done about a job whose key another job has: the values of Enqueue.OnDuplicate.
 const (
-	IgnoreDuplicate  = "ignore"  // the answer is the other job, as it is
-	ReplaceDuplicate = "replace" // the other job gets the payload, if it waits; if it has begun: a conflict
-	RefreshDuplicate = "refresh" // the same, but a job that has begun keeps its payload: Enqueued.Left
+	// the answer is the other job, as it is
+	IgnoreDuplicate = check.IgnoreDuplicate
+	// the other job gets the payload, if it waits; if it has begun: a conflict
+	ReplaceDuplicate = check.ReplaceDuplicate
+	// the same, but a job that has begun keeps its payload: Enqueued.Left
+	RefreshDuplicate = check.RefreshDuplicate
 )
 
 // errLeft means that the other job has begun and is left as it is, with another payload.
 var errLeft = errors.New("left as it is")
-
-func (e *Enqueue) checkUnique() error {
-	switch {
-	case e.UniqueWhile != "" && e.UniqueWhile != event.WhileQueued && e.UniqueWhile != event.WhileUnfinished:
-		return &InvalidError{"unique_while", fmt.Sprintf("%.80q", e.UniqueWhile), "queued or unfinished"}
-	case e.UniqueWhile != "" && e.Key == "":
-		return &InvalidError{"unique_while", fmt.Sprintf("%q", e.UniqueWhile), "only with a key"}
-	case !slices.Contains([]string{"", IgnoreDuplicate, ReplaceDuplicate, RefreshDuplicate}, e.OnDuplicate):
-		return &InvalidError{"on_duplicate", fmt.Sprintf("%.80q", e.OnDuplicate), "ignore, replace or refresh"}
-	case e.OnDuplicate != "" && e.UniqueWhile == "":
-		return &InvalidError{"on_duplicate", fmt.Sprintf("%q", e.OnDuplicate), "only with unique_while"}
-	}
-	return nil
-}
 
 // duplicate decides about n where j has its key: errNoChange or errLeft where the answer is j as it is.
 func (n newJob) duplicate(j projection.Job) (journal.Fact, error) {

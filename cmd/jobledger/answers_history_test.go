@@ -167,20 +167,23 @@ func (g *generated) act() {
 	details := []string{"connection to 10.0.0.%d refused", "at line 3\nno such file '/srv/%d.pdf'\n",
 		"user %d is gone"}
 	detail := fmt.Sprintf(details[r.IntN(3)], g.moment)
+	cost := event.Cost{CPUUser: time.Duration(g.moment%97) * 1234567 * time.Microsecond,
+		CPUSystem: time.Duration(g.moment%13) * time.Microsecond, MaxRSS: int64(g.moment%89) << 20}
 	switch r.IntN(12) {
 	case 0, 1:
 		g.apply(actor, j.ID, commands.Heartbeat{Token: j.Token, Lease: time.Minute, Progress: &part, Note: "half"})
 		return
 	case 2:
 		g.apply(actor, j.ID, commands.Fail{Token: j.Token, Code: "smtp", Detail: detail, ExitCode: &code,
-			RetryIn: &again})
+			RetryIn: &again, Cost: cost})
 	case 3:
 		g.apply(actor, j.ID, commands.Fail{Token: j.Token, Code: "timeout", Detail: detail, Signal: "KILL",
-			NoRetry: r.IntN(2) == 0})
+			NoRetry: r.IntN(2) == 0, Cost: cost})
 	case 4:
-		g.apply(actor, j.ID, commands.Release{Token: j.Token, Reason: "deploy", Snooze: r.IntN(2) == 0})
+		g.apply(actor, j.ID, commands.Release{Token: j.Token, Reason: "deploy", Snooze: r.IntN(2) == 0,
+			Cost: cost})
 	case 5:
-		g.apply(actor, j.ID, commands.ReportStop{Token: j.Token})
+		g.apply(actor, j.ID, commands.ReportStop{Token: j.Token, Cost: cost})
 		return
 	case 6: // another process of its worker goes on, and may do nothing more
 		p := j.Worker
@@ -189,7 +192,8 @@ func (g *generated) act() {
 		g.wait(time.Duration(r.IntN(3_000_000)) * time.Microsecond)
 		g.apply(actor, j.ID, commands.TakeOver{Token: j.Token, Process: p, Lease: time.Minute})
 	default:
-		g.apply(actor, j.ID, commands.Succeed{Token: j.Token, Result: []byte("ok"), ExitCode: new(int)})
+		g.apply(actor, j.ID, commands.Succeed{Token: j.Token, Result: []byte("ok"), ExitCode: new(int),
+			Cost: cost})
 	}
 	g.claims = append(g.claims[:k], g.claims[k+1:]...)
 }

@@ -266,6 +266,11 @@ func questionsWithin(from, to string) (all []question) {
 	report("longest", func(l *oracletest.Ledger, w oracletest.Window) []oracletest.Row {
 		return l.Longest(w, 20)
 	}, "--limit", "20")
+	for _, by := range []string{"cpu", "max_rss"} {
+		report("costly", func(l *oracletest.Ledger, w oracletest.Window) []oracletest.Row {
+			return l.Costly(w, by == "max_rss", 20)
+		}, "--by", by, "--limit", "20")
+	}
 	report("taken", (*oracletest.Ledger).Taken)
 	report("recovery", (*oracletest.Ledger).Recovery)
 	report("acts", func(l *oracletest.Ledger, w oracletest.Window) []oracletest.Row {

@@ -35,8 +35,8 @@ var waitsSQL = map[bool]string{
 }
 
 // reportsWithoutSQL are compared with the lines of the export, and not with SQL: see the questions of the
-// cookbook, and for left and clocks removal.txtar and TestClocksThatWereBehind.
-var reportsWithoutSQL = []string{"causes", "recovery", "acts", "left", "clocks"}
+// cookbook, and for left, clocks and costly removal.txtar, TestClocksThatWereBehind and cost.txtar.
+var reportsWithoutSQL = []string{"causes", "recovery", "acts", "left", "clocks", "costly"}
 
 type reportRecipe struct {
 	report  string

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/worker/child"
 	"jobledger/ledger/event"
 )
 
@@ -90,7 +91,7 @@ func handlerEnd(t *task, result []byte, err error) commands.Command {
 	cause := context.Cause(t.ctx)
 	switch {
 	case errors.Is(cause, commands.ErrLeaseLost), errors.Is(cause, commands.ErrCancelled):
-		return reportStop(job, cause, nil, "")
+		return reportStop(job, cause, child.End{})
 	case err == nil:
 		return commands.Succeed{Token: job.Token, Result: result}
 	case errors.Is(cause, ErrNotRenewed):

@@ -60,22 +60,25 @@ func (c *Command) ending(
 ) commands.Command {
 	job := t.current()
 	t.exitCode, t.signal = end.ExitCode, end.Signal
+	cost := event.Cost(end.Cost)
 	first := c.noteRan(end)
 	fail := commands.Fail{
 		Token: job.Token, Detail: c.detail(end), ExitCode: end.ExitCode, Signal: end.Signal, Output: output,
+		Cost: cost,
 	}
 	release := commands.Release{Token: job.Token, Reason: ErrStopping.Error(), Output: output,
-		ExitCode: end.ExitCode}
+		ExitCode: end.ExitCode, Cost: cost}
 	switch {
 	case isLost(cause):
-		return reportStop(job, cause, end.ExitCode, end.Signal)
+		return reportStop(job, cause, end)
 	case end.Cause == child.CauseLease:
 		return nil // the claim is over, or the sweeper will reclaim it
 	case end.Cause == child.CauseMaxRuntime:
 		fail.Code = event.MaxRuntime
 		return fail
 	case end.ExitCode != nil && c.outcomeOf(*end.ExitCode) == OutcomeSucceed:
-		return commands.Succeed{Token: job.Token, Result: c.result(end), ExitCode: end.ExitCode, Output: output}
+		return commands.Succeed{Token: job.Token, Result: c.result(end), ExitCode: end.ExitCode, Output: output,
+			Cost: cost}
 	case errors.Is(cause, ErrStopping):
 		return release
 	case end.Err != nil:
@@ -129,7 +132,7 @@ func (c *Command) notStarted(t *task, err, cause error) commands.Command {
 	release := commands.Release{Token: job.Token, Reason: reason(err)}
 	switch e := (*StartError)(nil); {
 	case isLost(cause):
-		return reportStop(job, cause, nil, "")
+		return reportStop(job, cause, child.End{})
 	case errors.Is(cause, ErrStopping):
 		release.Reason = ErrStopping.Error()
 	case errors.As(publicStartError(err), &e):
@@ -143,11 +146,12 @@ func (c *Command) notStarted(t *task, err, cause error) commands.Command {
 
 // reportStop returns the command that records that the work on a lost claim has ended, or nil where the
 // ledger has not refused the claim: it may be live.
-func reportStop(job projection.Job, cause error, code *int, signal string) commands.Command {
+func reportStop(job projection.Job, cause error, end child.End) commands.Command {
 	if !errors.Is(cause, commands.ErrLeaseLost) && !errors.Is(cause, commands.ErrCancelled) {
 		return nil
 	}
-	return commands.ReportStop{Token: job.Token, ExitCode: code, Signal: signal}
+	return commands.ReportStop{Token: job.Token, ExitCode: end.ExitCode, Signal: end.Signal,
+		Cost: event.Cost(end.Cost)}
 }
 
 // isLost reports whether a context ended because the claim is over, so that nothing is to be recorded.
@@ -190,11 +194,11 @@ func reasonText(text string) string {
 func stopOf(c commands.Command) commands.Command {
 	switch c := c.(type) {
 	case commands.Succeed:
-		return commands.ReportStop{Token: c.Token, ExitCode: c.ExitCode}
+		return commands.ReportStop{Token: c.Token, ExitCode: c.ExitCode, Cost: c.Cost}
 	case commands.Fail:
-		return commands.ReportStop{Token: c.Token, ExitCode: c.ExitCode, Signal: c.Signal}
+		return commands.ReportStop{Token: c.Token, ExitCode: c.ExitCode, Signal: c.Signal, Cost: c.Cost}
 	case commands.Release:
-		return commands.ReportStop{Token: c.Token}
+		return commands.ReportStop{Token: c.Token, Cost: c.Cost}
 	case commands.Cancel:
 		return commands.ReportStop{Token: c.Token}
 	}

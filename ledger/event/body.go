@@ -86,6 +86,7 @@ type Succeeded struct {
 	// nil: no process, or it was ended by a signal
 	ExitCode *int `event:"exit_code"`
 	Output   Output
+	Cost     Cost
 }
 
 // Failed: the owner's attempt failed.
@@ -101,6 +102,7 @@ type Failed struct {
 	// when the job is tried again; zero: it is failed for good
 	RetryAt time.Time `event:"retry_at"`
 	Output  Output
+	Cost    Cost
 }
 
 // Released: the owner gave the job back before its end; no failure.
@@ -113,6 +115,7 @@ type Released struct {
 	Output Output
 	// with which the command ended; nil: none ended, or an older program did not say
 	ExitCode *int `event:"exit_code"`
+	Cost     Cost
 }
 
 // Output describes what the command of an attempt wrote. It covers all bytes, including those that were not
@@ -131,6 +134,35 @@ type Output struct {
 	StdoutKeptSHA256 string `event:"stdout_kept_sha256,digest"`
 	// digest of what the other log file holds, if that is not all; "": all of it
 	StderrKeptSHA256 string `event:"stderr_kept_sha256,digest"`
+}
+
+// Cost is what the processes of an attempt used, as the system counted it. The zero Cost is not known.
+type Cost struct {
+	// processor time in the programs' own code, of all processes of the attempt; 0: not known, or none
+	CPUUser time.Duration `event:"cpu_user"`
+	// processor time in the system on their behalf; 0: likewise
+	CPUSystem time.Duration `event:"cpu_system"`
+	// the most memory in bytes that one of the processes had at once; 0: not known, or less than a process has
+	// that begins
+	MaxRSS int64 `event:"max_rss"`
+}
+
+// CPU is all processor time.
+func (c Cost) CPU() time.Duration { return c.CPUUser + c.CPUSystem }
+
+// CostOf returns what b says that an attempt used, and whether events of its kind say that.
+func CostOf(b Body) (Cost, bool) {
+	switch b := b.(type) {
+	case *Succeeded:
+		return b.Cost, true
+	case *Failed:
+		return b.Cost, true
+	case *Released:
+		return b.Cost, true
+	case *Stopped:
+		return b.Cost, true
+	}
+	return Cost{}, false
 }
 
 // Why a claim was reclaimed; also the job's error_code.
@@ -226,7 +258,8 @@ type Stopped struct {
 	ExitCode *int   `event:"exit_code"` // nil: it was killed, or never began
 	Signal   string `event:"signal"`
 	// how it came that the claim was over
-	Why string `event:"why,required,oneof=cancelled|reclaimed"`
+	Why  string `event:"why,required,oneof=cancelled|reclaimed"`
+	Cost Cost
 }
 
 // Survived: the command of the last claim, which was cancelled, could not be ended, and runs on. The envelope

@@ -47,6 +47,7 @@ func (b *Succeeded) fields(f *fields) {
 	f.int64("result_bytes", &b.ResultBytes)
 	f.code("exit_code", &b.ExitCode)
 	b.Output.fields(f)
+	b.Cost.fields(f)
 }
 
 func (b *Failed) fields(f *fields) {
@@ -56,6 +57,7 @@ func (b *Failed) fields(f *fields) {
 	f.text("signal", &b.Signal)
 	f.time("retry_at", &b.RetryAt)
 	b.Output.fields(f)
+	b.Cost.fields(f)
 }
 
 func (b *Released) fields(f *fields) {
@@ -64,6 +66,7 @@ func (b *Released) fields(f *fields) {
 	f.flag("snooze", &b.Snooze)
 	b.Output.fields(f)
 	f.code("exit_code", &b.ExitCode)
+	b.Cost.fields(f)
 }
 
 func (o *Output) fields(f *fields) {
@@ -74,6 +77,13 @@ func (o *Output) fields(f *fields) {
 	f.sparse = true
 	f.text("stdout_kept_sha256", &o.StdoutKeptSHA256)
 	f.text("stderr_kept_sha256", &o.StderrKeptSHA256)
+}
+
+func (c *Cost) fields(f *fields) {
+	f.sparse = true
+	f.duration("cpu_user", &c.CPUUser)
+	f.duration("cpu_system", &c.CPUSystem)
+	f.int64("max_rss", &c.MaxRSS)
 }
 
 func (b *Reclaimed) fields(f *fields) {
@@ -198,6 +208,7 @@ func (b *Stopped) fields(f *fields) {
 	f.code("exit_code", &b.ExitCode)
 	f.text("signal", &b.Signal)
 	f.text("why", &b.Why)
+	b.Cost.fields(f)
 }
 
 func (b *Survived) fields(f *fields) {

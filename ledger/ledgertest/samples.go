@@ -22,6 +22,8 @@ func sampleBodies() []event.Body {
 	half, zero, code := 0.5, 0, 137
 	output := event.Output{StdoutSHA256: digest, StdoutBytes: 3, StderrSHA256: digest, StderrBytes: 1 << 40,
 		StdoutKeptSHA256: digest, StderrKeptSHA256: digest}
+	cost := event.Cost{CPUUser: 90*time.Second + 1500*time.Microsecond, CPUSystem: time.Microsecond,
+		MaxRSS: 612 << 20}
 	return []event.Body{
 		&event.Enqueued{Queue: "mail", Priority: -7, RunAt: at, MaxAttempts: 5,
 			MaxRuntime: 90*time.Minute + 1500*time.Microsecond, Version: "v2",
@@ -34,10 +36,11 @@ func sampleBodies() []event.Body {
 		&event.Claimed{LeaseUntil: at, MaxRuntime: time.Microsecond, Limited: true},
 		&event.Heartbeat{LeaseUntil: at, Progress: &half, Note: "half\tdone",
 			CannotEnd: "pid 4711 (sudo) belongs to root"},
-		&event.Succeeded{ResultSHA256: digest, ResultBytes: 3, ExitCode: &zero, Output: output},
+		&event.Succeeded{ResultSHA256: digest, ResultBytes: 3, ExitCode: &zero, Output: output, Cost: cost},
 		&event.Failed{ErrorCode: "exit", ErrorDetail: "line 1\nline 2 \x1b[31m", ExitCode: &code, Signal: "SIGKILL",
-			RetryAt: at, Output: output},
-		&event.Released{Reason: "shutdown", RunAt: at, Snooze: true, Output: output, ExitCode: &code},
+			RetryAt: at, Output: output, Cost: cost},
+		&event.Released{Reason: "shutdown", RunAt: at, Snooze: true, Output: output, ExitCode: &code,
+			Cost: cost},
 		&event.Reclaimed{Reason: event.LeaseExpired, LastHeartbeat: at, LeaseUntil: at.Add(time.Second),
 			RetryAt: at.Add(time.Minute), StillRunning: "pid 4711 (sudo) belongs to root"},
 		&event.Cancelled{Reason: "no longer needed", Because: sampleJob},
@@ -73,7 +76,7 @@ func sampleBodies() []event.Body {
 		&event.ScheduleSkipped{Name: "nightly", From: at, To: at.Add(time.Hour), Count: 2,
 			Why: event.SkippedOverlap, Detail: "job 01JJOB is running", Next: at.Add(2 * time.Hour)},
 		&event.Unblocked{Because: sampleJob, Hold: true, Blocked: true, Reason: "all there"},
-		&event.Stopped{ExitCode: &code, Signal: "SIGKILL", Why: event.WhyCancelled},
+		&event.Stopped{ExitCode: &code, Signal: "SIGKILL", Why: event.WhyCancelled, Cost: cost},
 		&event.TakenOver{LeaseUntil: at},
 		&event.QueueDefaults{Queue: "mail", MaxAttempts: 8, MaxRuntime: 5 * time.Minute,
 			Backoff: event.Backoff{Min: time.Second, Max: time.Hour, Factor: 2}, Reason: "the API is slow"},

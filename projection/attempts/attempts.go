@@ -30,6 +30,10 @@ type Attempt struct {
 	Signal        string
 	Code          string // the error code, or the reason for which it was taken back, released or cancelled
 
+	// Cost is what its processes used; also where they ended after the claim, which had been taken back or
+	// cancelled.
+	Cost event.Cost
+
 	// Replaced is when the job got another payload after the claim had begun; zero: it did not. It is known of
 	// the claims of one job only.
 	Replaced time.Time
@@ -37,6 +41,20 @@ type Attempt struct {
 
 // Lasted is how long a claim that has ended lasted.
 func (a Attempt) Lasted() time.Duration { return a.EndedAt.Sub(a.ClaimedAt) }
+
+// Measures are what attempts can be measured by.
+var Measures = []string{"elapsed", "cpu", "max_rss"}
+
+// Measured is how much of that a claim used that has ended; "" is elapsed. It is 0 where that is not known.
+func (a Attempt) Measured(by string) int64 {
+	switch by {
+	case "cpu":
+		return int64(a.Cost.CPU())
+	case "max_rss":
+		return a.Cost.MaxRSS
+	}
+	return int64(a.Lasted()) + 1
+}
 
 // Filter says which claims to list. The zero filter is none: To says up to when.
 type Filter struct {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"math"
+	"time"
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -14,10 +15,14 @@ import (
 
 // attemptColumns reads the claim c, the enqueued event q of its job and the event z that ended it, if any.
 // The end is the first event of the job after the claim that is neither a heartbeat nor a takeover, and the
-// event before it is the last sign of life. claims has the arguments.
+// event before it is the last sign of life. s says what the processes of a claim used that was lost: they
+// ended after it. claims has the arguments.
 var attemptColumns = event.SQL(`SELECT c.pos, c.job, q.ulid, c.attempt, q.data ->> 'queue', c.worker, c.at,
     z.pos, z.at, z.kind, CAST(z.data ->> 'exit_code' AS BIGINT), z.data ->> 'signal',
     coalesce(z.data ->> 'error_code', z.data ->> 'reason'),
+    CAST(coalesce(s.data, z.data) ->> 'cpu_user' AS DOUBLE PRECISION),
+    CAST(coalesce(s.data, z.data) ->> 'cpu_system' AS DOUBLE PRECISION),
+    CAST(coalesce(s.data, z.data) ->> 'max_rss' AS BIGINT),
     (SELECT CASE WHEN h.kind IN ({kinds:keepsClaim}) THEN h.at END FROM events h
      WHERE h.job = c.job AND h.seq < coalesce(z.seq, 9223372036854775807) AND h.pos <= ?
      ORDER BY h.seq DESC LIMIT 1)
@@ -27,12 +32,15 @@ var attemptEnd = event.SQL(` JOIN events q ON q.pos = c.job LEFT JOIN events z O
     (SELECT x.pos FROM events x
      WHERE x.job = c.job AND x.seq > c.seq AND x.kind NOT IN ({kinds:keepsClaim}) AND x.pos <= ?
      ORDER BY x.seq LIMIT 1)
+LEFT JOIN events s ON s.pos = CASE WHEN z.kind IN ({cancelled}, {reclaimed}) THEN
+    (SELECT min(x.pos) FROM events x WHERE x.job = c.job AND x.seq IS NULL AND x.kind = {stopped}
+     AND x.attempt = c.attempt AND x.pos <= ?) END
 WHERE c.kind = {claimed} AND c.pos > ? AND c.pos <= ?`)
 
 // claims returns the beginning of a query for claims after a pos, up to another, and its arguments. from
 // leads to the claims, and has fromArgs. Nothing is read of events after the pos known.
 func claims(from string, fromArgs []any, known, after, until int64) (query string, args []any) {
-	args = append(append([]any{known}, fromArgs...), known, after, until)
+	args = append(append([]any{known}, fromArgs...), known, known, after, until)
 	return attemptColumns + from + attemptEnd, args
 }
 
@@ -152,8 +160,10 @@ func scanAttempts(ctx context.Context, tx *ledger.Tx, query string, args ...any)
 	var worker, claimed int64
 	var end, ended, kind, beat sql.NullInt64
 	var signal, why sql.NullString
+	var user, system sql.NullFloat64
+	var rss sql.NullInt64
 	into := []any{&a.Pos, &a.N, &a.Job, &a.Attempt, &a.Queue, &worker, &claimed, &end, &ended, &kind,
-		&a.ExitCode, &signal, &why, &beat}
+		&a.ExitCode, &signal, &why, &user, &system, &rss, &beat}
 	err = table.Each(rows, err, into, func() (err error) {
 		if a.Worker, err = tx.WorkerOf(ctx, worker); err != nil {
 			return fmt.Errorf("event %d: %w", a.Pos, err)
@@ -161,8 +171,12 @@ func scanAttempts(ctx context.Context, tx *ledger.Tx, query string, args ...any)
 		a.ClaimedAt, a.LastHeartbeat = event.FromMicros(claimed), event.FromMicros(beat.Int64)
 		a.EndPos, a.EndedAt = end.Int64, event.FromMicros(ended.Int64)
 		a.Outcome, a.Signal, a.Code = event.Kind(kind.Int64), signal.String, why.String
+		a.Cost = event.Cost{CPUUser: seconds(user.Float64), CPUSystem: seconds(system.Float64), MaxRSS: rss.Int64}
 		found = append(found, a)
 		return nil
 	})
 	return found, err
 }
+
+// seconds is a duration as an event has it, exact to the microsecond.
+func seconds(s float64) time.Duration { return time.Duration(math.Round(s*1e6)) * time.Microsecond }

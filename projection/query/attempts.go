@@ -80,17 +80,21 @@ func (q Owner) Read(ctx context.Context, tx *ledger.Tx) (event.State, Attempt, e
 	return attempts.OwnerAt(ctx, tx, q.Job, q.At)
 }
 
-// Longest asks for the claims that ended within a window and had lasted longest.
+// Longest asks for the claims that ended within a window and had lasted longest, or used most.
 type Longest struct {
 	Span
 	Limit int
+	By    string // one of [LongestBy]; "": elapsed. Claims of which it is not known are left out
 }
+
+// LongestBy are what claims can be ordered by: how long they lasted, processor time, memory.
+var LongestBy = attempts.Measures
 
 // longestPage is how many claims are read at a time.
 const longestPage = 5000
 
-// Read returns the claims, the longest first, then by job. It reads the claims that were live within the
-// window.
+// Read returns the claims, those with the most first, then by job. It reads the claims that were live within
+// the window.
 func (q Longest) Read(ctx context.Context, tx *ledger.Tx) (found []Attempt, err error) {
 	all := Attempts{Span: q.Span, Limit: longestPage, Outcomes: event.KindsThat(event.Kind.EndsClaim)}
 	all.At = q.To
@@ -99,9 +103,14 @@ func (q Longest) Read(ctx context.Context, tx *ledger.Tx) (found []Attempt, err 
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, page...)
+		for _, a := range page {
+			if a.Measured(q.By) > 0 {
+				found = append(found, a)
+			}
+		}
 		slices.SortFunc(found, func(a, b Attempt) int {
-			return cmp.Or(-cmp.Compare(a.Lasted(), b.Lasted()), cmp.Compare(a.Job, b.Job), cmp.Compare(a.Pos, b.Pos))
+			more := cmp.Compare(b.Measured(q.By), a.Measured(q.By))
+			return cmp.Or(more, cmp.Compare(a.Job, b.Job), cmp.Compare(a.Pos, b.Pos))
 		})
 		found = found[:min(len(found), q.Limit)]
 		if len(page) < longestPage {

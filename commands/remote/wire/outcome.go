@@ -36,6 +36,7 @@ type Outcome struct {
 	Snooze       bool        `json:"snooze,omitempty"`
 	Reason       string      `json:"reason,omitempty"`
 	Output       *Output     `json:"output,omitempty"`
+	Cost         *Cost       `json:"cost,omitempty"`
 }
 
 // Output describes what the command of an attempt wrote; see event.Output.
@@ -48,13 +49,20 @@ type Output struct {
 	StderrKeptSHA256 string `json:"stderr_kept_sha256,omitempty"`
 }
 
+// Cost is what the processes of an attempt used; see event.Cost. Times are in seconds.
+type Cost struct {
+	CPUUser   float64 `json:"cpu_user,omitempty"`
+	CPUSystem float64 `json:"cpu_system,omitempty"`
+	MaxRSS    int64   `json:"max_rss,omitempty"`
+}
+
 // fields are the optional fields of each outcome; token and owner aside.
 var fields = map[string][]string{
-	Succeeded: {"result", "exit_code", "output"},
-	Failed:    {"code", "detail", "exit_code", "signal", "retry_in", "no_retry", "output"},
-	Released:  {"delay", "snooze", "reason", "exit_code", "output"},
+	Succeeded: {"result", "exit_code", "output", "cost"},
+	Failed:    {"code", "detail", "exit_code", "signal", "retry_in", "no_retry", "output", "cost"},
+	Released:  {"delay", "snooze", "reason", "exit_code", "output", "cost"},
 	Cancelled: {"reason"},
-	Stopped:   {"exit_code", "signal"},
+	Stopped:   {"exit_code", "signal", "cost"},
 }
 
 // Command is o as a command. A field that the outcome does not have is an error, not ignored.
@@ -67,12 +75,12 @@ func (o Outcome) Command() (commands.Command, error) {
 	given := map[string]bool{"result": o.Result != nil || o.ResultBase64 != nil, "code": o.Code != "",
 		"detail": o.Detail != "", "exit_code": o.ExitCode != nil, "signal": o.Signal != "",
 		"retry_in": o.RetryIn != nil, "no_retry": o.NoRetry, "delay": o.Delay != 0, "snooze": o.Snooze,
-		"reason": o.Reason != "", "output": o.Output != nil}
+		"reason": o.Reason != "", "output": o.Output != nil, "cost": o.Cost != nil}
 	for _, name := range allowed {
 		delete(given, name)
 	}
 	for _, name := range []string{"result", "code", "detail", "exit_code", "signal", "retry_in", "no_retry",
-		"delay", "snooze", "reason", "output"} {
+		"delay", "snooze", "reason", "output", "cost"} {
 		if given[name] {
 			return nil, &commands.InvalidError{Field: name, Got: "for " + o.Outcome,
 				Allowed: "nothing of that name"}
@@ -82,14 +90,18 @@ func (o Outcome) Command() (commands.Command, error) {
 	if o.Output != nil {
 		output = event.Output(*o.Output)
 	}
+	cost, err := o.Cost.cost()
+	if err != nil {
+		return nil, err
+	}
 	switch o.Outcome {
 	case Succeeded:
 		result, err := Bytes("result", o.Result, o.ResultBase64)
 		return commands.Succeed{Token: o.Token, Owner: o.Owner, Result: result, ExitCode: o.ExitCode,
-			Output: output}, err
+			Output: output, Cost: cost}, err
 	case Failed:
 		f := commands.Fail{Token: o.Token, Owner: o.Owner, Code: o.Code, Detail: o.Detail, ExitCode: o.ExitCode,
-			Signal: o.Signal, NoRetry: o.NoRetry, Output: output}
+			Signal: o.Signal, NoRetry: o.NoRetry, Output: output, Cost: cost}
 		if o.RetryIn != nil {
 			in, err := Duration("retry_in", *o.RetryIn)
 			if err != nil {
@@ -101,14 +113,14 @@ func (o Outcome) Command() (commands.Command, error) {
 	case Released:
 		delay, err := Duration("delay", o.Delay)
 		return commands.Release{Token: o.Token, Owner: o.Owner, Reason: o.Reason, Delay: delay, Snooze: o.Snooze,
-			Output: output, ExitCode: o.ExitCode}, err
+			Output: output, ExitCode: o.ExitCode, Cost: cost}, err
 	case Cancelled:
 		if o.Token == "" {
 			return nil, &commands.InvalidError{Field: "token", Allowed: "the token that the claim was given"}
 		}
 		return commands.Cancel{Token: o.Token, Reason: o.Reason}, nil
 	}
-	return commands.ReportStop{Token: o.Token, ExitCode: o.ExitCode, Signal: o.Signal}, nil
+	return commands.ReportStop{Token: o.Token, ExitCode: o.ExitCode, Signal: o.Signal, Cost: cost}, nil
 }
 
 // OutcomeOf is the command of a claim's owner as JSON; ok is false for any other command.
@@ -118,7 +130,7 @@ func OutcomeOf(job event.JobID, c commands.Command) (o Outcome, ok bool) {
 	case commands.Succeed:
 		o.Outcome, o.Token, o.Owner, o.ExitCode = Succeeded, c.Token, c.Owner, c.ExitCode
 		o.Result, o.ResultBase64 = Text(c.Result)
-		o.Output = outputOf(c.Output)
+		o.Output, o.Cost = outputOf(c.Output), costOf(c.Cost)
 	case commands.Fail:
 		o.Outcome, o.Token, o.Owner, o.ExitCode = Failed, c.Token, c.Owner, c.ExitCode
 		o.Code, o.Detail, o.Signal, o.NoRetry = c.Code, c.Detail, c.Signal, c.NoRetry
@@ -126,16 +138,17 @@ func OutcomeOf(job event.JobID, c commands.Command) (o Outcome, ok bool) {
 			seconds := c.RetryIn.Seconds()
 			o.RetryIn = &seconds
 		}
-		o.Output = outputOf(c.Output)
+		o.Output, o.Cost = outputOf(c.Output), costOf(c.Cost)
 	case commands.Release:
 		o.Outcome, o.Token, o.Owner, o.Reason = Released, c.Token, c.Owner, c.Reason
 		o.Delay, o.Snooze, o.ExitCode = c.Delay.Seconds(), c.Snooze, c.ExitCode
-		o.Output = outputOf(c.Output)
+		o.Output, o.Cost = outputOf(c.Output), costOf(c.Cost)
 	case commands.Cancel:
 		o.Outcome, o.Token, o.Reason = Cancelled, c.Token, c.Reason
 		return o, c.Token != ""
 	case commands.ReportStop:
 		o.Outcome, o.Token, o.ExitCode, o.Signal = Stopped, c.Token, c.ExitCode, c.Signal
+		o.Cost = costOf(c.Cost)
 	default:
 		return o, false
 	}
@@ -148,6 +161,25 @@ func outputOf(o event.Output) *Output {
 	}
 	out := Output(o)
 	return &out
+}
+
+func costOf(c event.Cost) *Cost {
+	if c == (event.Cost{}) {
+		return nil
+	}
+	return &Cost{c.CPUUser.Seconds(), c.CPUSystem.Seconds(), c.MaxRSS}
+}
+
+// cost is c as the event has it; nil is the zero Cost.
+func (c *Cost) cost() (cost event.Cost, err error) {
+	if c == nil {
+		return cost, nil
+	}
+	cost.MaxRSS = c.MaxRSS
+	if cost.CPUUser, err = Duration("cpu_user", c.CPUUser); err == nil {
+		cost.CPUSystem, err = Duration("cpu_system", c.CPUSystem)
+	}
+	return cost, err
 }
 
 // Text returns b as text if that is what it is, else as base64; nothing for nil.

@@ -272,7 +272,7 @@ func (p *Process) follow() {
 		s.finish()
 	}
 	p.end = End{
-		Cause: e.Cause, Left: e.Left,
+		Cause: e.Cause, Left: e.Left, Cost: e.Cost,
 		Stdout: p.result.kept, StdoutSize: p.result.size,
 		StdoutTruncated: p.result.size > int64(len(p.result.kept)),
 		StderrTail:      p.stderrTail.last(),

@@ -60,6 +60,7 @@ type ended struct {
 	Status *syscall.WaitStatus // of the command; null: it could not be killed
 	Cause  Cause
 	Left   int
+	Cost   Cost
 }
 
 // instant is a time in nanoseconds on a clock that all processes of this machine share and that cannot be

@@ -81,6 +81,17 @@ type End struct {
 	StdoutSize      int64  // how many bytes were written
 	StdoutTruncated bool   // Stdout does not hold all of them
 	StderrTail      []byte // the last 8 KiB
+
+	Cost Cost
+}
+
+// Cost is what the processes of a command used. On Linux these are all processes that have ended, elsewhere
+// the command and what it waited for. What the supervising parent was killed before it said is 0.
+type Cost struct {
+	CPUUser, CPUSystem time.Duration
+	// the most memory in bytes that one of them had; 0: no more than the supervising parent, from which the
+	// system counts
+	MaxRSS int64
 }
 
 const (

@@ -84,6 +84,7 @@ type supervisor struct {
 
 	mu     sync.Mutex // held while reaping and signalling: once reaped, the number may belong to another process
 	reaped bool       // the command; its group must not be signalled any more
+	cost   Cost       // of the children that have been reaped, the keeper's aside
 }
 
 // run receives one command from the worker, runs it and reports its end.
@@ -123,7 +124,7 @@ func (s *supervisor) run() {
 		default:
 		}
 	}
-	_ = s.worker.send(report{Ended: &ended{Status: status, Cause: due.cause, Left: left}})
+	_ = s.worker.send(report{Ended: &ended{Status: status, Cause: due.cause, Left: left, Cost: s.spent()}})
 }
 
 // watch returns the status of the command when it has ended, or nil when it must be killed.
@@ -208,10 +209,14 @@ func (s *supervisor) hold(cmd command, answer chan<- started) {
 		return
 	}
 	answer <- started{Pid: pid}
+	least := leastRSS()
 	for {
-		reaped, status, err := s.reapNext(pid)
+		reaped, status, used, err := s.reapNext(pid)
 		if err != nil {
 			return // no child is left
+		}
+		if reaped != s.keeper.process() {
+			s.spend(used, least)
 		}
 		s.keeper.reaped(reaped, status)
 		if reaped == pid {

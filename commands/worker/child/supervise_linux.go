@@ -35,7 +35,8 @@ func childAttr() *syscall.SysProcAttr {
 
 // reapNext waits for the end of a child and reaps it: any child, if this process adopts, else pid, whose
 // group it kills. It waits without the lock and reaps with it.
-func (s *supervisor) reapNext(pid int) (reaped int, status syscall.WaitStatus, err error) {
+func (s *supervisor) reapNext(pid int) (reaped int, status syscall.WaitStatus, used syscall.Rusage,
+	err error) {
 	kind, who := unix.P_PID, pid
 	if s.adopts {
 		kind, who = unix.P_ALL, -1
@@ -46,7 +47,7 @@ func (s *supervisor) reapNext(pid int) (reaped int, status syscall.WaitStatus, e
 			break
 		}
 		if err != unix.EINTR {
-			return 0, 0, err
+			return 0, 0, used, err
 		}
 	}
 	s.mu.Lock()
@@ -55,13 +56,13 @@ func (s *supervisor) reapNext(pid int) (reaped int, status syscall.WaitStatus, e
 		_ = unix.Kill(-pid, unix.SIGKILL) // before the reaping frees the group's number
 	}
 	for {
-		reaped, err = syscall.Wait4(who, &status, 0, nil)
+		reaped, err = syscall.Wait4(who, &status, 0, &used)
 		if err != syscall.EINTR {
 			break
 		}
 	}
 	s.reaped = s.reaped || reaped == pid
-	return reaped, status, err
+	return reaped, status, used, err
 }
 
 // memoryFile returns an unnamed file in memory that holds data, or an error where the system has none.

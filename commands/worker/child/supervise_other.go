@@ -24,9 +24,10 @@ func adoptOrphans() bool { return false }
 func childAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // reapNext waits for the command, reaps it and kills the rest of its group.
-func (s *supervisor) reapNext(pid int) (reaped int, status syscall.WaitStatus, err error) {
+func (s *supervisor) reapNext(pid int) (reaped int, status syscall.WaitStatus, used syscall.Rusage,
+	err error) {
 	for {
-		reaped, err = syscall.Wait4(pid, &status, 0, nil)
+		reaped, err = syscall.Wait4(pid, &status, 0, &used)
 		if err != syscall.EINTR {
 			break
 		}
@@ -35,7 +36,7 @@ func (s *supervisor) reapNext(pid int) (reaped int, status syscall.WaitStatus, e
 	defer s.mu.Unlock()
 	s.reaped = true
 	_ = unix.Kill(-pid, unix.SIGKILL)
-	return reaped, status, err
+	return reaped, status, used, err
 }
 
 func memoryFile([]byte) (*os.File, error) { return nil, errors.ErrUnsupported }

@@ -255,3 +255,24 @@ until [ -s $1 ]; do sleep 0.01; done; echo end; exit 2`
 		}
 	})
 }
+
+// TestCostIsOfAllProcesses: processor time of all that the command started counts, even if a process has
+// left its session and was orphaned, and memory is that of the largest. A small process says nothing of it.
+func TestCostIsOfAllProcesses(t *testing.T) {
+	t.Parallel()
+	needSetsid(t)
+	const burn = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"
+	alone := start(t, shell(burn)).Wait().Cost
+	cpu := func(c Cost) time.Duration { return c.CPUUser + c.CPUSystem }
+	if cpu(alone) <= 0 || alone.MaxRSS != 0 {
+		t.Errorf("one shell cost %+v", alone)
+	}
+	many := start(t, shell("f=$(mktemp); for s in 1 2 3; do (setsid sh -c '"+burn+"; echo >>'$f &); done;"+
+		"while [ $(wc -l <$f) -lt 3 ]; do sleep 0.05; done; rm $f;"+
+		"head -c 67108864 /dev/zero | sort >/dev/null")).Wait()
+	if c := many.Cost; cpu(c) < 2*cpu(alone) || c.MaxRSS < 60<<20 || c.MaxRSS > 2<<30 ||
+		*many.ExitCode != 0 {
+		t.Errorf("three of them and a sort of 64 MiB ended with %v and cost %+v, want more than twice %+v",
+			*many.ExitCode, c, alone)
+	}
+}

@@ -2,6 +2,7 @@ package oracletest
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 )
@@ -31,6 +32,7 @@ type Claim struct {
 	exit       any
 	signal     any
 	code       string
+	used       *Event // the event that says what it used; nil: none
 }
 
 // findClaims makes the claims, with the events of each, and finds the queues of the jobs.
@@ -61,7 +63,14 @@ func (l *Ledger) findClaims() {
 			c.end, c.until, c.outcome = e.At, e.Pos, e.Kind
 			c.exit, c.signal = e.Data["exit_code"], e.Data["signal"]
 			c.code = cmp.Or(e.text("error_code"), e.text("reason"))
+			if c.used = e; e.Kind == "reclaimed" || e.Kind == "cancelled" {
+				c.used = nil
+			}
 			delete(live, e.Job)
+		case "stopped":
+			if e.claim.used == nil {
+				e.claim.used = e
+			}
 		}
 	}
 }
@@ -72,6 +81,12 @@ func (c *Claim) row(pos int64) Row {
 		"boot": c.Boot, "host": some(c.Host), "pid": c.PID, "claimed_at": stamp(c.from), "last_heartbeat": nil,
 		"ended_at": nil, "outcome": nil, "exit_code": nil, "signal": nil, "version": some(c.Version),
 		"code": nil}
+	if cpu, _ := c.cost(pos); cpu > 0 {
+		r["cpu_user"], r["cpu_system"] = c.used.number("cpu_user"), c.used.number("cpu_system")
+	}
+	if _, rss := c.cost(pos); rss != nil {
+		r["max_rss"] = rss
+	}
 	for _, e := range c.beats {
 		if e.Pos <= pos {
 			r["last_heartbeat"] = stamp(e.At)
@@ -169,6 +184,40 @@ func (l *Ledger) waits(w Window) map[string][]time.Duration {
 		j.add(e)
 	}
 	return waits
+}
+
+// cost is the processor time in seconds and the memory in bytes of the claim, as it was known at pos: nil and
+// 0 where it was not.
+func (c *Claim) cost(pos int64) (cpu float64, rss any) {
+	if c.used == nil || c.used.Pos > pos {
+		return 0, nil
+	}
+	return c.used.number("cpu_user") + c.used.number("cpu_system"), c.used.Data["max_rss"]
+}
+
+// Costly is the attempts that ended within w and used most processor time, or memory, at most limit of them.
+func (l *Ledger) Costly(w Window, memory bool, limit int) (rows []Row) {
+	most := make(map[*Claim]float64)
+	var used []*Claim
+	for _, c := range l.claims {
+		cpu, rss := c.cost(min(w.Until, l.Tail()))
+		if most[c] = cpu; memory {
+			most[c], _ = rss.(float64)
+		}
+		if w.has(c.until) && w.of(c.queue) && w.by(c.Process) && most[c] > 0 {
+			used = append(used, c)
+		}
+	}
+	slices.SortFunc(used, func(a, b *Claim) int {
+		return cmp.Or(cmp.Compare(most[b], most[a]), cmp.Compare(a.job, b.job), cmp.Compare(a.pos, b.pos))
+	})
+	for _, c := range used[:min(limit, len(used))] {
+		cpu, rss := c.cost(min(w.Until, l.Tail()))
+		rows = append(rows, Row{"job": c.job, "attempt": float64(c.attempt), "queue": c.queue, "worker": c.Name,
+			"claimed_at": stamp(c.from), "lasted": seconds(c.end.Sub(c.from)), "outcome": c.outcome,
+			"cpu": math.Round(cpu*1e6) / 1e6, "max_rss": rss})
+	}
+	return rows
 }
 
 // Longest is the attempts that ended within w and lasted longest, at most limit of them.

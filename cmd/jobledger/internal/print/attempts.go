@@ -41,6 +41,9 @@ type AttemptJSON struct {
 	ID            event.JobID `json:"id"` // of the job, too
 	Version       *string     `json:"version"`
 	Code          *string     `json:"code"`
+	CPUUser       *float64    `json:"cpu_user,omitempty"`   // processor time of its processes, in seconds
+	CPUSystem     *float64    `json:"cpu_system,omitempty"` // of the system on their behalf, in seconds
+	MaxRSS        *int64      `json:"max_rss,omitempty"`    // the most memory that one of them had, in bytes
 	ReplacedAt    *string     `json:"payload_replaced_at,omitempty"`
 }
 
@@ -52,6 +55,12 @@ func NewAttemptJSON(a attempts.Attempt) AttemptJSON {
 		LastHeartbeat: words.TimeOrNull(a.LastHeartbeat), EndedAt: words.TimeOrNull(a.EndedAt),
 		ExitCode: a.ExitCode, Signal: words.TextOrNull(a.Signal), Version: words.TextOrNull(a.Worker.Version),
 		Code: words.TextOrNull(a.Code), ReplacedAt: words.TimeOrNull(a.Replaced)}
+	if a.Cost.CPU() > 0 {
+		out.CPUUser, out.CPUSystem = new(a.Cost.CPUUser.Seconds()), new(a.Cost.CPUSystem.Seconds())
+	}
+	if a.Cost.MaxRSS > 0 {
+		out.MaxRSS = &a.Cost.MaxRSS
+	}
 	if a.Outcome != 0 {
 		out.Outcome = words.TextOrNull(a.Outcome.String())
 	}

@@ -96,6 +96,7 @@ func (b *jobPairs) outcome(j state.Job) {
 		b.at("finished", j.FinishedAt)
 	}
 	b.add("last error", words.FailureText(j.ErrorCode, j.Exit()))
+	b.add("used", words.Used(j.Cost()))
 	switch {
 	case j.Erased:
 		b.add("payload", "(erased)")

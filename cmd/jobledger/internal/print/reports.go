@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"jobledger/ledger"
@@ -30,7 +31,8 @@ type Asked struct {
 	Now      time.Time
 	Every    time.Duration // depth: the length of a step, whole seconds; 0: a minute
 	Later    time.Duration // backlog: how long after it was enqueued a job should have ended; 0: an hour
-	Limit    int           // longest: how many attempts; 0: ten
+	Limit    int           // longest, costly: how many attempts; 0: ten
+	By       string        // costly: one of query.LongestBy
 	Outcomes []event.Kind  // failures: how attempts ended; none: failed and reclaimed
 	Job      int64         // causes: the job's number; 0: all
 }
@@ -82,6 +84,16 @@ var Reports = []Report{
 			return rowsOf(found, err, func(a query.Attempt) []any {
 				return []any{string(a.Job), int64(a.Attempt), a.Queue, a.Worker.Name, a.ClaimedAt, a.Lasted(),
 					outcomeOf(a)}
+			})
+		}},
+	{"costly", "which attempts used most: processor time, memory, or time", true, true,
+		[]string{"job", "attempt", "queue", "worker", "claimed_at", "lasted", "cpu", "max_rss", "outcome"},
+		func(ctx context.Context, tx *ledger.Tx, a Asked) ([][]any, error) {
+			asked := query.Longest{Span: a.Span, Limit: cmp.Or(a.Limit, 10), By: cmp.Or(a.By, "cpu")}
+			found, err := asked.Read(ctx, tx)
+			return rowsOf(found, err, func(a query.Attempt) []any {
+				return AttemptRow(a, []string{"job", "attempt", "queue", "worker", "claimed", "elapsed", "cpu",
+					"max_rss", "state"}, "", a.EndedAt)
 			})
 		}},
 	{"depth", "how many jobs of each queue were waiting and how many held, minute by minute", true, false,
@@ -198,9 +210,9 @@ func (r Report) Takes(flag string) bool {
 	case "worker":
 		return r.ByWorker
 	}
-	of := map[string]string{"after": "backlog", "every": "depth", "limit": "longest", "outcome": "failures",
-		"cause": "failures", "job": "causes"}[flag]
-	return of == "" || of == r.Name
+	of := map[string]string{"after": "backlog", "every": "depth", "limit": "longest costly", "by": "costly",
+		"outcome": "failures", "cause": "failures", "job": "causes"}[flag]
+	return of == "" || slices.Contains(strings.Fields(of), r.Name)
 }
 
 func rowsOf[T any](found []T, err error, row func(T) []any) (rows [][]any, _ error) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,7 +30,7 @@ func (r Report) Table(rows [][]any, zone *time.Location) *words.Table {
 		column := words.Column{Title: strings.ToUpper(strings.ReplaceAll(name, "_", " ")),
 			Drop: droppedFirst[name]}
 		switch rows[0][i].(type) {
-		case int64, time.Duration:
+		case nil, int64, time.Duration:
 			column.Right = true
 		case event.State:
 			column.State = true
@@ -60,8 +61,14 @@ func cell(name string, value any, zone *time.Location) string {
 		} else if text != "" {
 			return words.Millis(v.In(zone))
 		}
+	case int64:
+		if name == "max_rss" {
+			return words.Memory(v)
+		}
 	case time.Duration:
-		if text != "" {
+		if text != "" && slices.Contains([]string{"cpu", "cpu_user", "cpu_system", "elapsed"}, name) {
+			return words.Gap(v)
+		} else if text != "" {
 			return fmt.Sprintf("%.1fs", v.Seconds())
 		}
 	}

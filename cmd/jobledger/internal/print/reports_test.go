@@ -34,6 +34,8 @@ var wideRows = map[string][]any{
 		int64(12345), noon, noon},
 	"longest": {"01KY0000000000000000000000", int64(12), "thumbnails", mailer.Name, noon, 24 * time.Hour,
 		"succeeded"},
+	"costly": {"01KY0000000000000000000000", int64(12), "thumbnails", mailer.Name, noon, 24 * time.Hour,
+		123 * time.Hour, int64(123_400_000_000), "succeeded"},
 	"depth": {noon, "thumbnails", int64(1234567), int64(12345)},
 	"waits": WaitRow(query.Wait{Queue: "thumbnails", Claims: 1234567, P50: time.Hour, P99: 2 * time.Hour,
 		Max: 24 * time.Hour}),

@@ -53,6 +53,16 @@ func (j Job) Exit() (exit projection.Exit) {
 	return exit
 }
 
+// Cost is what the last attempt used of which that is known.
+func (j Job) Cost() (last event.Cost) {
+	for _, e := range j.Events {
+		if c, ok := event.CostOf(e.Body); ok {
+			last = c
+		}
+	}
+	return last
+}
+
 // LostOutput reports whether the command of the last attempt that ended wrote something of which its worker
 // could keep nothing.
 func (j Job) LostOutput() (lost bool) {

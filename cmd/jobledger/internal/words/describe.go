@@ -135,12 +135,14 @@ func (d *description) succeeded(b *event.Succeeded) {
 	d.attempt()
 	d.exit(b.ExitCode, "")
 	d.addIf(b.ResultSHA256 != "", "result of %s", Count(b.ResultBytes, "byte"))
+	d.used(b.Cost)
 }
 
 func (d *description) failed(b *event.Failed) {
 	d.attempt()
 	d.addIf(b.ErrorCode != "", "%s", ErrorText(b.ErrorCode))
 	d.exit(b.ExitCode, b.Signal)
+	d.used(b.Cost)
 	d.retry(b.RetryAt)
 }
 
@@ -148,6 +150,7 @@ func (d *description) released(b *event.Released) {
 	d.attempt()
 	d.addIf(b.Snooze, "the job asked to be run later")
 	d.reason(b.Reason)
+	d.used(b.Cost)
 	d.add("runs again at %s", d.moment(b.RunAt))
 }
 
@@ -190,6 +193,7 @@ func (d *description) stopped(b *event.Stopped) {
 	w := d.event.Worker
 	d.add("the command of attempt %d by %s (%s), which was %s", d.event.Attempt, w.Name, Process(w), b.Why)
 	d.exit(b.ExitCode, b.Signal)
+	d.used(b.Cost)
 }
 
 func (d *description) survived(b *event.Survived) {
@@ -319,6 +323,11 @@ func (d *description) addIf(condition bool, format string, args ...any) {
 }
 
 func (d *description) attempt() { d.add("attempt %d by %s", d.event.Attempt, d.event.Worker.Name) }
+
+// used says what the attempt used, where that is much.
+func (d *description) used(c event.Cost) {
+	d.addIf(c.CPU() >= time.Second || c.MaxRSS >= 100_000_000, "%s", Used(c))
+}
 
 func (d *description) reason(text string) { d.addIf(text != "", "%s", text) }
 

@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"jobledger/ledger/event"
 	"jobledger/projection/status"
 
 	"github.com/rivo/uniseg"
@@ -227,6 +228,29 @@ func ByteSize(n int64) string {
 		return fmt.Sprintf("%.1f KiB (%d bytes)", float64(n)/(1<<10), n)
 	}
 	return Count(n, "byte")
+}
+
+// Memory is a number of bytes in short, such as "612 MB"; "" for none.
+func Memory(n int64) string {
+	switch {
+	case n == 0:
+		return ""
+	case n < 9_950_000_000:
+		return fmt.Sprintf("%d MB", (n+500_000)/1_000_000)
+	}
+	return fmt.Sprintf("%.1f GB", float64(n)/1e9)
+}
+
+// Used says what an attempt used, such as "CPU 3m40s, 612 MB"; "" where that is not known.
+func Used(c event.Cost) string {
+	var parts []string
+	if cpu := c.CPU(); cpu > 0 {
+		parts = append(parts, "CPU "+Gap(cpu))
+	}
+	if c.MaxRSS > 0 {
+		parts = append(parts, Memory(c.MaxRSS))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // MoreThan says that there is more than the n things that were printed.

@@ -25,7 +25,12 @@ func (p *Verbs) Attempts() cli.Verb {
 			"--json, outcome and ended_at of a claim that has not ended are null; code is the error code, or the " +
 			"reason for which it was taken back, released or cancelled, version is its worker's, and with --job " +
 			"payload_replaced_at is there if the job got another payload after the claim: show has that one. " +
-			"The command line of a worker is not recorded.",
+			"The command line of a worker is not recorded.\n" +
+			"cpu_user and cpu_system are the processor time, and max_rss the most memory, of the processes of a " +
+			"command that 'work' or 'exec' ran: on Linux of all that it started, elsewhere of those that it waited " +
+			"for. On Linux a process counts from the memory of the supervising parent on, about 16 MB; where it had " +
+			"no more, max_rss is missing. --format names the columns and their order, for --csv and --json too, " +
+			"with times in seconds and memory in bytes; '--format help' lists them.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "worker", Usage: "only of the worker with this `NAME` or boot"},
 			&cli.StringFlag{Name: "from", Usage: "only those live at or after `TIME`"},
@@ -36,6 +41,8 @@ func (p *Verbs) Attempts() cli.Verb {
 				"cancelled; or open"),
 			&cli.StringFlag{Name: "code", Usage: "only those that ended with the error code or for the reason `CODE`"},
 			&cli.StringFlag{Name: "as-of", Usage: "as they were at `TIME`: one that ended later is open"},
+			&cli.StringFlag{Name: "format", Usage: "these `COLUMNS`, with commas; help lists them"},
+			&cli.BoolFlag{Name: "csv", Usage: "print CSV, with a header", DisableDefaultText: true},
 			cli.WideFlag(),
 			&cli.BoolFlag{Name: "overlap", Usage: "only those that ran at the same time as another of the same job"},
 			cli.WholeFlag("limit", "the first `N` of them", 0, 1, math.MaxInt, "all", "n"),
@@ -48,6 +55,8 @@ func (p *Verbs) Attempts() cli.Verb {
 			{"jobledger attempts -q mail --last 20", "the latest twenty claims of a queue"},
 			{"jobledger attempts --outcome released --code 'the worker is stopping' --from -1d",
 				"what was given back when workers stopped, as at a deploy"},
+			{"jobledger attempts --from -1d --format no,what,state,elapsed,cpu,max_rss,exit",
+				"what each of them cost"},
 			{"jobledger attempts --overlap --from -1d --json", "jobs that two workers had at once"},
 		},
 		Exits:    []int{cli.ExitNothing, cli.ExitNoJob},
@@ -57,6 +66,10 @@ func (p *Verbs) Attempts() cli.Verb {
 }
 
 func (p *Verbs) attempts(c *cli.Context) error {
+	chosen, err := p.attemptFormat(c)
+	if chosen == nil && c.IsSet("format") || err != nil {
+		return err
+	}
 	service, err := p.Open(c.Context)
 	if err != nil {
 		return err
@@ -76,19 +89,23 @@ func (p *Verbs) attempts(c *cli.Context) error {
 	t := print.Attempts()
 	r := find.Reader{Store: service.Store, Limit: c.Int("limit")}
 	for a, err := range r.Attempts(c.Context, q) {
-		if err == nil && p.JSON {
+		if err == nil && chosen != nil {
+			err = chosen.add(c, service.Store, a, then.Now())
+		} else if err == nil && p.JSON {
 			err = p.PrintJSON(print.NewAttemptJSON(a))
 		}
 		if err != nil {
 			return err
 		}
-		if !p.JSON {
+		if chosen == nil && !p.JSON {
 			print.AddAttempt(t, a, then.Now())
 		}
 	}
 	switch {
 	case r.Taken == 0:
 		return cli.Exitf(cli.ExitNothing, "no claim matches")
+	case chosen != nil:
+		err = p.printFormat(c, chosen, then.Now())
 	case !p.JSON:
 		err = p.PrintTable(t.Widened(c.Bool("wide")))
 	}

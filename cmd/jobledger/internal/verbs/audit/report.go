@@ -2,6 +2,7 @@ package audit
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,7 +45,7 @@ func (p *Verbs) Report() cli.Verb {
 			"a row is a queue, an error code, an exit code or signal, and the last line of the detail, with … for " +
 			"what differs in it; its fingerprint is for --failure and --last-failure of list and retry, of is how " +
 			"many attempts of the queue ended, and last_failed how many jobs failed for good, by this in the end. " +
-			"backlog: " +
+			"costly: of attempts that ended, those of which it is known; see attempts. backlog: " +
 			"the jobs enqueued in the window, and those only that are older than --after.",
 		Args: "[NAME]", MinArgs: 0, MaxArgs: 1,
 		Flags: []cli.Flag{
@@ -54,7 +55,8 @@ func (p *Verbs) Report() cli.Verb {
 			&cli.StringFlag{Name: "worker", Usage: "only of the worker with this `NAME` or boot"},
 			cli.DurationFlag("after", "backlog: `D` after a job was enqueued", "1h", time.Millisecond, 0, false),
 			cli.DurationFlag("every", "depth: a row for every `D`", "1m", time.Second, 0, false),
-			cli.WholeFlag("limit", "longest: the first `N` of them", 10, 1, math.MaxInt, "10", "n"),
+			cli.WholeFlag("limit", "longest, costly: the first `N` of them", 10, 1, math.MaxInt, "10", "n"),
+			&cli.StringFlag{Name: "by", Usage: "costly: by `WHAT`: cpu, max_rss or elapsed; by default cpu"},
 			&cli.StringFlag{Name: "job", Usage: "causes: only of this `JOB`"},
 			cli.ListFlag("outcome", "failures: of attempts that ended as `O`: failed, reclaimed or released"),
 			&cli.BoolFlag{Name: "cause", Usage: "failures: a row for each cause, with its fingerprint",
@@ -71,11 +73,12 @@ func (p *Verbs) Report() cli.Verb {
 			{"jobledger report failures --outcome released --from -1d",
 				"what was given back, and why: deploys, snoozes"},
 			{"jobledger report causes --job 01KKQJVTX2", "how long this job waited, and for what"},
+			{"jobledger report costly --by max_rss --from -1d", "which attempts needed the most memory"},
 			{"jobledger report depth --from -1d -q mail --csv >depth.csv", "a day's queue depth for a spreadsheet"},
 			{"jobledger report backlog --from -1d --after 15m --json", "what took longer than a quarter of an hour"},
 		},
 		Exits:    []int{cli.ExitNothing},
-		Complete: map[string][]string{"": print.ReportNames(), "outcome": query.Outcomes},
+		Complete: map[string][]string{"": print.ReportNames(), "by": query.LongestBy, "outcome": query.Outcomes},
 		Run:      p.report,
 	})
 }
@@ -174,6 +177,11 @@ func reportFlags(c *cli.Context, r print.Report) (asked print.Asked, err error) 
 	asked = print.Asked{Limit: c.Int("limit")}
 	if asked.Outcomes, err = query.ParseOutcomes(c.StringSlice("outcome")); err != nil {
 		return asked, err
+	}
+	asked.By = c.String("by")
+	if c.IsSet("by") && !slices.Contains(query.LongestBy, asked.By) {
+		return asked, cli.WithHint(cli.Usagef("--by: there is no order %.40q", asked.By), "it is one of %s",
+			strings.Join(query.LongestBy, ", "))
 	}
 	asked.Later, _ = cli.DurationValue(c, "after")
 	asked.Every, _ = cli.DurationValue(c, "every")
