@@ -161,13 +161,7 @@ func (m *Room) opsOf(ctx context.Context, c Caller, asked wire.Claims) (o ops, e
 	}
 	for i, one := range asked.Outcomes {
 		command, err := one.Command()
-		if err == nil {
-			err = commands.CheckCommand(command)
-		}
-		if err == nil {
-			err = commands.CheckText("job", string(one.Job), commands.MaxKey)
-		}
-		if err != nil {
+		if err = checkAbout(one.Job, command, err); err != nil {
 			return o, err
 		}
 		o.outcomes = append(o.outcomes, commandAnswer{Token: one.Token, Problem: problemOf(visible(one.Job))})
@@ -181,13 +175,7 @@ func (m *Room) opsOf(ctx context.Context, c Caller, asked wire.Claims) (o ops, e
 			own = lastLease(j)
 		}
 		command, err := one.Command(own)
-		if err == nil {
-			err = commands.CheckCommand(command)
-		}
-		if err == nil {
-			err = commands.CheckText("job", string(one.Job), commands.MaxKey)
-		}
-		if err != nil {
+		if err = checkAbout(one.Job, command, err); err != nil {
 			return o, err
 		}
 		o.beats = append(o.beats, commandAnswer{Token: one.Token, Problem: problemOf(visible(one.Job))})
@@ -196,6 +184,17 @@ func (m *Room) opsOf(ctx context.Context, c Caller, asked wire.Claims) (o ops, e
 		}
 	}
 	return o, nil
+}
+
+// checkAbout returns err, with which a command was read, or what is wrong with it or the job that it names.
+func checkAbout(job event.JobID, command commands.Command, err error) error {
+	if err == nil {
+		err = commands.CheckCommand(command)
+	}
+	if err == nil {
+		err = commands.CheckText("job", string(job), commands.MaxKey)
+	}
+	return err
 }
 
 // carryOut carries out a turn without waiting, and puts the answers into o. request is nil where nothing is

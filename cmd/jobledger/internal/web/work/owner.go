@@ -156,13 +156,7 @@ func (m *Room) heartbeats(w http.ResponseWriter, r *http.Request, c Caller) erro
 			own = lastLease(j)
 		}
 		command, err := one.Command(own)
-		if err == nil {
-			err = commands.CheckCommand(command)
-		}
-		if err == nil {
-			err = commands.CheckText("job", string(one.Job), commands.MaxKey)
-		}
-		if err != nil {
+		if err = checkAbout(one.Job, command, err); err != nil {
 			return err
 		}
 		ops = append(ops, commands.Op{Job: m.known.get(one.Job, one.Token), Command: command})
