@@ -9,7 +9,7 @@
 // [List] says where the files should be, [Check] reads them, and [History] finds the events of one job in
 // them. [Reader] opens a copy that answers questions as if nothing had left.
 //
-// Files in reading order: close.go, record.go, contents.go, check.go, chains.go, history.go,
+// Files in reading order: close.go, record.go, contents.go, check.go, history.go,
 // lines.go, remove.go, pace.go, keeper.go, reader.go.
 //
 // Held by TestCloseWritesEveryEventOnce, TestRemovalLosesNothing, TestCheckFindsEveryFault,

@@ -11,12 +11,11 @@
 //
 // Files in reading order:
 //
-//   - bench.go: [Options], [Result], [Run]
+//   - bench.go: [Options], [Result], [Run], results as a [Table] for people
 //   - phases.go: what each phase does
 //   - measure.go: what is read from the ledger and the disk
 //   - load.go: callers that enqueue, and workers
 //   - process.go: the same in other processes
-//   - table.go: results as a [Table] for people
 //
 // Held by TestRunEachPhase, TestRunWithTwoProcesses and TestResultReportsJobsThatRanTwiceOrAreLeft.
 package bench

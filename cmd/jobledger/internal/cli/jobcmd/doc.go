@@ -1,7 +1,7 @@
 // Package jobcmd is what the verbs work and exec have in common: they run a command for a job.
 //
 //   - flags.go: [Flags] and [FromLine], the command and what its end means
-//   - output.go: [PassOutputOn], its output and the messages, to readers that may be slow or gone
+//   - outlet.go: [PassOutputOn], its output and the messages, to readers that may be slow or gone
 //   - signals.go: [StopOnSignals] and [Stoppable], an orderly end
 //   - log.go: [LogHandler], what a worker says
 //

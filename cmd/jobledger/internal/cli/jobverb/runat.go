@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/when"
+	"jobledger/ledger/event"
 )
 
 // RunAt reads --run-at or --delay; given is false when neither is there. What it refuses, it refuses whatever
@@ -17,4 +19,15 @@ func RunAt(p *cli.Program, c *cli.Context) (t time.Time, given bool, err error) 
 		return p.Now().Add(delay), true, nil
 	}
 	return p.NextFlag(c, "run-at")
+}
+
+// Backoff reads --backoff; zero if it is not there.
+func Backoff(c *cli.Context) (b event.Backoff, err error) {
+	if !c.IsSet("backoff") {
+		return b, nil
+	}
+	if b, err = when.ParseBackoff(c.String("backoff")); err != nil {
+		err = cli.Usagef("--backoff: %w", err)
+	}
+	return b, err
 }

@@ -6,7 +6,7 @@
 //	total, err := lines.Check(ctx, file, service, progress) // before anything is written
 //	for chunk, err := range lines.Chunks(file) { // as many jobs as one transaction takes
 //
-// It enqueues nothing. read.go reads lines, object.go says what is none, and check.go compares lines with
+// It enqueues nothing. read.go reads lines and says what is none, and check.go compares lines with
 // each other and with a ledger.
 //
 // Held by TestScripts/jsonl, TestScripts/badjsonl, TestDelayUsesLedgerClock and TestKilledBetweenChunks of

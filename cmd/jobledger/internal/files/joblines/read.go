@@ -315,3 +315,22 @@ func wholeValue(key string, value json.RawMessage, lo, hi int) (int, error) {
 func durationValue(key, text string, lo time.Duration, allowZero bool) (time.Duration, error) {
 	return when.ReadDuration(key, text, lo, commands.MaxRunTime, allowZero)
 }
+
+// notObject says what is wrong with a line that is not one JSON object; nil: nothing is.
+func notObject(line []byte) error {
+	start := bytes.TrimLeft(line, " \t\r\n")
+	isObject := bytes.HasPrefix(start, []byte("{"))
+	if isObject && json.Valid(line) {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(line))
+	switch err := d.Decode(new(json.RawMessage)); {
+	case !isObject:
+		return fault.Usagef("not a JSON object")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fault.Usagef("not a JSON object: it breaks off")
+	case err != nil:
+		return fault.Usagef("not a JSON object: %w", err)
+	}
+	return fault.Usagef("text after the JSON object; a line holds one")
+}

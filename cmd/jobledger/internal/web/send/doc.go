@@ -2,7 +2,7 @@
 //
 //	d.Add(send.New(api).Routes()...)
 //
-// Files in reading order: download.go (how), export.go, logs.go, lines.go.
+// Files in reading order: download.go (how), export.go, logs.go.
 //
 // Held by TestExportsOverHTTP, TestServeLogs and TestListsAsLinesAreWhole of the program, and by
 // TestDownloadsAreCutOff of the server.
