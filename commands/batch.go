@@ -117,8 +117,8 @@ func (s *Service) isolate(ctx context.Context, actor string, ops []Op, r ClaimRe
 // tryOnce carries out ops and the claim in one transaction.
 func (s *Service) tryOnce(ctx context.Context, actor string, ops []Op, r ClaimRequest, skip []event.JobID) (
 	results []Result, claimed []projection.Job, err error) {
-	if err := s.ready(); err != nil {
-		return nil, nil, err
+	if s.Store == nil {
+		return nil, nil, ErrNoStore
 	}
 	tokens := s.tokensOf(r)
 	turn, plan := s.turnOf(actor, ops, r, tokens, skip)

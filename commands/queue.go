@@ -35,7 +35,12 @@ func (s *Service) changeQueue(ctx context.Context, actor, queue, reason string,
 		return false, err
 	}
 	err = s.write(ctx, func(tx *ledger.Tx) (err error) {
-		changed, err = fn(tx)
+		if s.If != nil {
+			err = s.If(ctx, tx)
+		}
+		if err == nil {
+			changed, err = fn(tx)
+		}
 		return err
 	})
 	return changed && err == nil, err

@@ -26,35 +26,31 @@ type Service struct {
 	// the end.
 	Staging bool
 
+	// If is asked within the transaction of a change of a queue, before it. With an error nothing is changed,
+	// and the call returns that. nil: nothing is asked.
+	If func(ctx context.Context, tx *ledger.Tx) error
+
 	// NewSalt fills its argument with unpredictable bytes; nil: from crypto/rand. Only tests set it.
 	NewSalt func([]byte)
 }
 
-// ready returns ErrNoStore where there is none.
-func (s *Service) ready() error {
+func (s *Service) write(ctx context.Context, fn func(*ledger.Tx) error) error {
 	if s.Store == nil {
 		return ErrNoStore
-	}
-	return nil
-}
-
-func (s *Service) write(ctx context.Context, fn func(*ledger.Tx) error) error {
-	if err := s.ready(); err != nil {
-		return err
 	}
 	return s.Store.Write(ctx, fn)
 }
 
 func (s *Service) read(ctx context.Context, fn func(*ledger.Tx) error) error {
-	if err := s.ready(); err != nil {
-		return err
+	if s.Store == nil {
+		return ErrNoStore
 	}
 	return s.Store.Read(ctx, fn)
 }
 
 func (s *Service) peek(ctx context.Context, fn func(*ledger.Tx) error) error {
-	if err := s.ready(); err != nil {
-		return err
+	if s.Store == nil {
+		return ErrNoStore
 	}
 	return s.Store.Peek(ctx, fn)
 }

@@ -96,6 +96,7 @@ var stages = [][]string{
 	{"cmd/jobledger/internal/web/api", "cmd/jobledger/internal/web/work"},
 	{"cmd/jobledger/internal/web/act", "cmd/jobledger/internal/web/apidoc"},
 	{"cmd/jobledger/internal/web/frame"},
+	{"cmd/jobledger/internal/web/queues"},
 	{"cmd/jobledger/internal/web/page", "cmd/jobledger/internal/web/then"},
 	{"cmd/jobledger/internal/web"},
 	{"cmd/jobledger/internal/verbs/produce", "cmd/jobledger/internal/verbs/work",

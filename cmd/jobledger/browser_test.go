@@ -117,7 +117,8 @@ func TestPagesInBrowser(t *testing.T) {
 	pages = append(pages, ledgertest.Size(nil, nil, []string{"/?at=pos:2159", "/jobs?queue=mail&at=pos:2159",
 		"/jobs/" + zombie + "?at=pos:2159", "/events?kind=refused", "/jobs", "/lanes", "/integrity", "/failures",
 		"/workers?at=pos:2159&all=true", "/workers/charlie-render?" + window, "/workers/alpha-render?at=pos:1500",
-		"/diff?" + window, "/lanes?at=pos:1", "/queues/render?at=pos:2159", "/incident"})...)
+		"/diff?" + window, "/lanes?at=pos:1", "/queues/render?at=pos:2159", "/incident",
+		"/queues", "/queues/mail/limit", "/queues/mail/defaults"})...)
 	if only := os.Getenv("JOBLEDGER_TEST_PAGES"); only != "" {
 		pages = strings.Fields(only)
 	}

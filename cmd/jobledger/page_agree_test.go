@@ -43,7 +43,8 @@ func (a agreed) seePage(t *testing.T, path, page string) (queues []string) {
 			a.see(t, path, strings.TrimSuffix(queue, " paused")+" "+f.column, f.text)
 		case f.column == "HELD":
 			queues = append(queues, strings.TrimSuffix(queue, " paused"))
-			end := f.text[strings.LastIndexByte(f.text, ' ')+1:] // of a change, "1 → 2"
+			end, _, _ := strings.Cut(f.text, " of ")      // "5 of 12", of a limit
+			end = end[strings.LastIndexByte(end, ' ')+1:] // of a change, "1 → 2"
 			a.see(t, path, queues[len(queues)-1]+" HELD", end)
 		}
 	}
@@ -122,7 +123,7 @@ func TestNoPageContradictsAnother(t *testing.T) {
 				return facts.seePage(t, address, page)
 			}
 			queues := page("/")
-			for _, path := range []string{"/jobs", "/workers", "/events", "/failures", "/lanes", "/diff",
+			for _, path := range []string{"/jobs", "/queues", "/workers", "/events", "/failures", "/lanes", "/diff",
 				"/incident"} {
 				page(path)
 			}

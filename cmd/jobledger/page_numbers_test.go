@@ -313,8 +313,8 @@ const (
 		past `
 )
 
-// courseSQL is how each queue goes. A wait is the upper end of its bucket.
-const courseSQL = `WITH RECURSIVE steps (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM steps WHERE i < 71),
+// courseWith is how each queue goes. A wait is the upper end of its bucket.
+const courseWith = `WITH RECURSIVE steps (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM steps WHERE i < 71),
 	depth AS (SELECT q.queue, i, (SELECT count(*) FROM spans s WHERE s.queue = q.queue AND state = 'queued' AND
 	us < CAST($steps AS integer) + (i + 1) * 300000000 AND until >= CAST($steps AS integer) + (i + 1) *
 	300000000) AS n FROM steps CROSS JOIN (SELECT DISTINCT queue FROM made) q), most AS (SELECT queue, n, i,
@@ -337,7 +337,10 @@ const courseSQL = `WITH RECURSIVE steps (i) AS (SELECT 0 UNION ALL SELECT i + 1 
 	FROM (SELECT DISTINCT queue FROM made) q), counts AS (SELECT queue, count(*) FILTER (WHERE state = 'queued'
 	AND run_at <= $now) AS ready, min(run_at) FILTER (WHERE state = 'queued' AND run_at <= $now) AS oldest,
 	count(*) FILTER (WHERE state = 'queued' AND run_at > $now) AS later, count(*) FILTER (WHERE state IN
-	('claimed', 'running')) AS held FROM made GROUP BY queue) SELECT queue || CASE WHEN paused THEN ' paused'
+	('claimed', 'running')) AS held FROM made GROUP BY queue) `
+
+const (
+	courseSQL = courseWith + `SELECT queue || CASE WHEN paused THEN ' paused'
 	ELSE '' END AS QUEUE, ready AS READY, coalesce('‹roughly ' || oldest || ' ' || $now || '›', '-') AS OLDEST,
 	later AS LATER, held AS HELD, printf('%.1f', ok * minute) AS "OK/MIN", printf('%.1f', failed * minute) AS
 	"FAIL/MIN", coalesce(p50, '-') AS "WAIT P50", coalesce(p99, '-') AS "WAIT P99", CASE WHEN ready = 0 THEN '-'
@@ -348,6 +351,29 @@ const courseSQL = `WITH RECURSIVE steps (i) AS (SELECT 0 UNION ALL SELECT i + 1 
 	coalesce('‹roughly ' || min(oldest) || ' ' || $now || '›', '-'), sum(later), sum(held), printf('%.1f',
 	sum(ok * minute)), printf('%.1f', sum(failed * minute)), '', '', '', '' FROM counts JOIN rates USING (queue)
 	HAVING count(*) > 1`
+	clearSQL = `CASE WHEN ready = 0 THEN '-' WHEN paused THEN 'paused' WHEN gain <= 0 THEN
+		'never, at this rate' ELSE '‹for ' || (ready * 6e7 / minute / gain * 1000) || '›' END`
+	shareSQL = `CASE WHEN ok + failed = 0 THEN '-' ELSE printf('%.0f %%', 100.0 * failed / (ok + failed)) END`
+	// queuesSQL is the list of queues: how each goes, and who serves it.
+	queuesSQL = courseWith + `, here AS (SELECT q.value AS queue, p.boot IN (SELECT boot FROM (` + quietSQL +
+		`)) AS silent FROM processes p JOIN past s ON s.kind = 'worker_started' AND s.data ->> 'boot' = p.boot JOIN
+		json_each(s.data, '$.queues') q WHERE stopped IS NULL AND ` + presentNow + `), crew AS (SELECT queue,
+		count(*) || CASE sum(silent) WHEN 0 THEN '' ELSE ' ' || sum(silent) || ' silent' END AS n FROM here GROUP BY
+		queue) SELECT queue || CASE WHEN paused THEN ' paused' ELSE '' END AS QUEUE, ready AS READY,
+		coalesce('‹roughly ' || oldest || ' ' || $now || '›', '-') AS OLDEST, later AS LATER, held AS HELD,
+		printf('%.1f', ok * minute) AS "OK/MIN", ` + shareSQL + ` AS FAILING, coalesce(p50, '-') AS "WAIT P50",
+		coalesce(p99, '-') AS "WAIT P99", ` + clearSQL + ` AS "CLEAR IN", coalesce((SELECT n FROM crew c WHERE
+		c.queue = counts.queue), '-') AS WORKERS, '-' AS SCHEDULES, queue || ' since ' || strftime('%H:%M',
+		CAST($steps AS integer) / 1000000, 'unixepoch') || ' ' || most || '; ' || failures || CASE failures WHEN 1
+		THEN ' failure' ELSE ' failures' END AS "LAST 6 HOURS" FROM counts JOIN rates USING (queue) UNION ALL SELECT
+		queue, 0, '-', 0, 0, '-', '-', '-', '-', '-', n, '-', '' FROM crew WHERE queue NOT IN (SELECT queue FROM
+		counts)`
+	// tilesSQL are the figures of one queue.
+	tilesSQL = courseWith + `SELECT ready, held, coalesce('‹roughly ' || oldest || ' ' || $now || '›', '-') AS
+		oldest, later, printf('%.1f', ok * minute) AS ok, printf('%.1f', failed * minute) AS failed, ` + shareSQL +
+		` AS share, coalesce(p50, '-') AS p50, coalesce(p99, '-') AS p99 FROM counts JOIN rates USING (queue) WHERE
+		queue = $name`
+)
 
 var shownTables = []shownTable{
 	{"/", "queues", 1, courseSQL, false},
@@ -361,8 +387,11 @@ var shownTables = []shownTable{
 		statesSQL + ` FROM current WHERE $moment = 'past' AND queue IN (SELECT queue FROM made) GROUP BY queue`,
 		false},
 	{"/", "workers", 2, presentSQL, false},
-	{"/queues/{queue}", "jobs", 1, `SELECT queue AS QUEUE, ` + statusSQL + ` FROM made WHERE queue = $name GROUP
-		BY queue`, false},
+	{"/queues", "queues", 1, queuesSQL, false},
+	{"/queues/{queue}", "use of limits", 1, `SELECT 'whole queue' AS Bound, held AS Now, '-' AS "Limit", ready AS
+		Waiting FROM (` + tilesSQL + `)`, false},
+	{"/queues/{queue}", "jobs by state", 1, `SELECT queue AS QUEUE, ` + statusSQL + ` FROM made WHERE queue =
+		$name GROUP BY queue`, false},
 	{"/queues/{queue}", "workers", 2, presentSQL + ` AND EXISTS (SELECT 1 FROM past s, json_each(s.data,
 		'$.queues') q WHERE s.kind = 'worker_started' AND s.data ->> 'boot' = p.boot AND q.value = $name)`, false},
 	{"/queues/{queue}", "waits", 1, `WITH w AS (SELECT (c.us - max(q.us, CAST(strftime('%s', r.due) AS integer)
@@ -378,10 +407,10 @@ var shownTables = []shownTable{
 	{"/queues/{queue}", "Attempts every 3m", 1, endedSQL, false},
 	{"/queues/{queue}", "Run time", 1, runTimesSQL, false},
 	{"/queues/{queue}", "Wait from ready to claimed", 1, waitTimesSQL, false},
-	{"/queues/{queue}", "failures", 1, `SELECT coalesce(f.data ->> 'error_code', f.data ->> 'reason') AS CODE,
-		count(*) AS ATTEMPTS, count(DISTINCT f.job) AS JOBS, '‹clock ' || min(f.at) || '›' AS FIRST, '‹clock ' ||
-		max(f.at) || '›' AS LAST FROM past f JOIN made t ON t.job = f.job WHERE f.kind IN ('failed', 'reclaimed')
-		AND t.queue = $name AND f.at > $from AND f.at <= $end GROUP BY 1`, false},
+	{"/queues/{queue}", "causes", 1, `SELECT ` + causeSQL + ` AS Cause, count(*) AS Attempts,
+		count(DISTINCT f.job) AS Jobs, '‹clock ' || min(f.at) || '›' AS First, '‹clock ' || max(f.at) || '›' AS
+		Last FROM past f JOIN made t ON t.job = f.job WHERE f.kind IN ('failed', 'reclaimed') AND t.queue = $name
+		AND f.at > $from AND f.at <= $end GROUP BY 1`, false},
 	{"/lanes", "claims", 2, claimsSQL + `WHERE coalesce(ended_at, $end) > $from AND ((SELECT count(*) FROM
 		claims WHERE coalesce(ended_at, $end) > $from) <= 200 OR coalesce(outcome, '') <> 'succeeded') ORDER BY
 		pos LIMIT 200`, false},
@@ -557,8 +586,8 @@ func TestPagesShowNumbersOfTheViews(t *testing.T) {
 		views.setMoment(at, now, end)
 		for _, route := range web.New(web.Config{}).Pages() {
 			if route == "/events/{pos}" || route == "/api" || route == "/zone" ||
-				strings.HasPrefix(route, "/acts") {
-				continue // it leads to another page; it is not about the ledger, or about one act
+				strings.HasPrefix(route, "/acts") || strings.HasPrefix(route, "/queues/{queue}/") {
+				continue // it leads to another page; it is not about the ledger, about one act, or a form
 			}
 			names := addresses[route]
 			if !strings.Contains(route, "{") {

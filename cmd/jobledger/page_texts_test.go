@@ -76,6 +76,9 @@ var shownTexts = []shownText{
 	{"", "li", `Jobs (?P<n>\d+)`, `SELECT count(*) AS n FROM current`, false},
 	{"", "li", `Failures (?P<n>\d+)`, `SELECT count(*) AS n FROM past WHERE kind IN ('failed', 'reclaimed') AND
 		at > $hour`, false},
+	{"", "li", `Queues (?P<n>\d+)`, `SELECT count(*) AS n FROM (SELECT queue FROM made UNION SELECT q.value FROM
+		processes p JOIN past s ON s.kind = 'worker_started' AND s.data ->> 'boot' = p.boot JOIN json_each(s.data,
+		'$.queues') q WHERE stopped IS NULL AND ` + presentNow + `)`, false},
 	{"", "li", `Workers (?P<n>\d+)`, `SELECT count(*) AS n FROM processes p WHERE stopped IS NULL AND ` +
 		presentNow, false},
 	{"", "svg label", `The last 24 h: above .*`, "", false}, // what is chosen at first
@@ -137,6 +140,10 @@ var shownTexts = []shownText{
 		|| ' ' || state, ' · ' ORDER BY state = 'silent', state DESC) AS text FROM n`, false},
 	{"/", "title", `(?P<text>\S+ since \S+)`, inCourseSQL, false},
 	{"/", "desc", `(?P<text>.*)`, inCourseSQL, false},
+	{"/queues", "title", `(?P<text>\S+ since \S+)`, inCourseSQL, false},
+	{"/queues", "desc", `(?P<text>.*)`, inCourseSQL, false},
+	{"/queues/{queue}", "title", `(?P<text>\S+ since \S+)`, inCourseSQL, false},
+	{"/queues/{queue}", "desc", `(?P<text>.*)`, inCourseSQL, false},
 	{"/", "li", `(?P<at>\S+) .*`, fmtAtoms(`p.kind IN ('cancelled', 'retried', 'rescheduled', 'erased',
 		'queue_paused', 'queue_resumed', 'rebuilt', 'restored', 'queue_limited') AND p.at > datetime($now,
 		'-1 day')`) + ` UNION SELECT count(*) FROM which GROUP BY kind, actor, atom UNION SELECT '‹day ' || at
@@ -275,6 +282,22 @@ func init() {
 			` + patienceSQL + `), 0), '') AS silent FROM processes p WHERE stopped IS NULL AND ` + presentNow, false},
 		{"/queues/{queue}", "p", window, `SELECT '‹clock ' || $end || '›' AS "to"`, false},
 		{"/queues/{queue}", "text", `.*`, "", false}, // of an axis
+		{"/queues/{queue}", "h2", `Wait, p99`, "", false},
+		{"/queues/{queue}", "th", `.*`, "", false},
+		{"/queues/{queue}", "pairs", `.*, as without a default`, "", false},
+		{"/queues/{queue}", "p figure", `.*`, `SELECT ready || ' ' || held || ' ' || ok || ' ' || share || ' ' ||
+			p99 FROM (` + tilesSQL + `)`, true},
+		{"/queues/{queue}", "p quiet", `(?:none waits|the oldest (?P<age>\S+))(?:, (?P<later>\d+) later)?`,
+			`SELECT CASE ready WHEN 0 THEN '' ELSE oldest END AS age, CASE later WHEN 0 THEN '' ELSE later END AS later
+			FROM (` + tilesSQL + `)`, false},
+		{"/queues/{queue}", "p quiet", `(?P<failed>\S+) a minute`, `SELECT failed FROM (` + tilesSQL + `)`, false},
+		{"/queues/{queue}", "p quiet", `of the last hour; half of them (?P<p50>.*)`, `SELECT p50 FROM (` +
+			tilesSQL + `)`, false},
+		{"/queues/{queue}", "causes/Detail", `(?P<text>.*)`, `WITH f AS (` + strings.NewReplacer("$rowa",
+			"$name", "$rowb", "$rowa").Replace(groupSQL) + ` ORDER BY f.pos DESC LIMIT 1) SELECT replace(substr(data
+			->> 'error_detail', 1, instr(data ->> 'error_detail' || char(10), char(10)) - 1), char(27), '\x1b') AS
+			text FROM f`, false},
+		{"/queues/{queue}", "causes/Cause", `(?P<text>.*)`, `SELECT $rowa AS text`, false},
 		{"/queues/{queue}", "figcaption", `Attempts every 3m .*|Run time p99 p50|Wait .* p99 p90 p50`, "", false},
 		{"/queues/{queue}", "svg label", `Depth: ready up to (?P<a>\d+), later up to (?P<b>\d+), ` +
 			`held up to (?P<c>\d+)`,
@@ -284,7 +307,7 @@ func init() {
 			`SELECT '‹number ' || max(CAST(substr(P99, 9) AS real)) || '›' AS a, '‹number ' || max(CAST(substr(P90,
 			9) AS real)) || '›' AS b, '‹number ' || max(CAST(substr(P50, 9) AS real)) || '›' AS c FROM (` +
 				waitTimesSQL + `)`, false},
-		{"/queues/{queue}", "p head", `The next job: .*`, fmtAtoms(`p.job IN (SELECT job FROM made WHERE queue =
+		{"/queues/{queue}", "p head", `.*`, fmtAtoms(`p.job IN (SELECT job FROM made WHERE queue =
 			$name AND state = 'queued')`) + ` UNION SELECT '‹time ' || at || '›' FROM which UNION SELECT $pos ||
 			' ‹time ' || $now || '›' UNION SELECT '‹time ' || run_at || '› ‹roughly ' || run_at || ' ' || $now || '› '
 			|| failures || ' ' || max_attempts FROM made WHERE queue = $name AND state = 'queued' UNION SELECT

@@ -101,7 +101,7 @@ func TestEachQuestionHasItsDoors(t *testing.T) {
 		if q.page != "" {
 			page, err := url.Parse(strings.ReplaceAll(q.page, "{job}", "01KKQGAZ43CWGCX9CD0BRFPDB6"))
 			check(t, err)
-			if get(page.String()) == "" || !within("web/page", "web/then", "web/frame",
+			if get(page.String()) == "" || !within("web/page", "web/queues", "web/then", "web/frame",
 				"web/view", "find", "state", "print") {
 				t.Errorf("%s: the page %s does not exist, or does not ask it", q.name, q.page)
 			}

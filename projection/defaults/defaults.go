@@ -11,6 +11,7 @@ package defaults
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -80,6 +81,14 @@ func Current(ctx context.Context, tx *ledger.Tx) (s Set, err error) {
 	}
 	tx.Cache().KeepRare(event.KindQueueDefaults, s)
 	return s, nil
+}
+
+// At returns the defaults of the position of a moment; that of now is math.MaxInt64.
+func At(ctx context.Context, tx *ledger.Tx, pos int64) (Set, error) {
+	if pos == math.MaxInt64 {
+		return Current(ctx, tx)
+	}
+	return AsOf(ctx, tx, pos)
 }
 
 // AsOf returns the defaults that were set by the event at pos.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -175,6 +176,15 @@ func AsOf(ctx context.Context, tx *ledger.Tx, pos int64) (Fold, error) {
 		return f, err
 	}
 	return f, f.Continue(ctx, tx, first-1, pos)
+}
+
+// At returns the schedules of the position of a moment, by name; that of now is math.MaxInt64.
+func At(ctx context.Context, tx *ledger.Tx, pos int64) ([]Schedule, error) {
+	if pos == math.MaxInt64 {
+		return List(ctx, tx)
+	}
+	f, err := AsOf(ctx, tx, pos)
+	return f.Sorted(), err
 }
 
 // Continue adds the events after the first of two positions, up to the second.

@@ -37,14 +37,34 @@ func Limits(ctx context.Context, tx *ledger.Tx, m projection.Moment) (found []Li
 		if !of.Active() {
 			continue
 		}
-		s := Limited{Limit: of}
-		if s.Groups, s.Ready, err = l.slots(ctx, tx, of.Queue); err != nil {
+		s, err := l.limited(ctx, tx, of)
+		if err != nil {
 			return nil, err
 		}
-		s.Live = s.Groups.Total()
 		found = append(found, s)
 	}
 	return found, nil
+}
+
+// LimitsOf is Limits of one queue, even if it has none.
+func LimitsOf(ctx context.Context, tx *ledger.Tx, queue string, m projection.Moment) (s Limited, err error) {
+	l, err := lookAt(ctx, tx, m)
+	if err != nil {
+		return s, err
+	}
+	of, err := l.limit(ctx, tx, queue)
+	if err != nil {
+		return s, err
+	}
+	return l.limited(ctx, tx, of)
+}
+
+// limited is what of binds.
+func (l *look) limited(ctx context.Context, tx *ledger.Tx, of limit.Limit) (s Limited, err error) {
+	s.Limit = of
+	s.Groups, s.Ready, err = l.slots(ctx, tx, of.Queue)
+	s.Live = s.Groups.Total()
+	return s, err
 }
 
 // Groups returns the groups of a queue with queued jobs or live claims at m, by name, and the limits of the

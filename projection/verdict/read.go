@@ -64,14 +64,7 @@ func Feed(ctx context.Context, tx *ledger.Tx, r *Recent, err *error) func(*follo
 // ReadTimetables returns the schedules of m, and what became of their last ticks.
 func ReadTimetables(ctx context.Context, tx *ledger.Tx, m projection.Moment) (all []Timetable,
 	err error) {
-	var list []schedules.Schedule
-	if m.IsNow() {
-		list, err = schedules.List(ctx, tx)
-	} else {
-		var fold schedules.Fold
-		fold, err = schedules.AsOf(ctx, tx, m.Pos)
-		list = fold.Sorted()
-	}
+	list, err := schedules.At(ctx, tx, m.Pos)
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ export async function live({page, open, origin, findings}) {
     return false;
   };
   const cell = (title) => page.evaluate((title) => {
-    const table = document.querySelector('.scroll[aria-label=jobs] table');
+    const table = document.querySelector('.scroll[aria-label="jobs by state"] table');
     const i = [...table.tHead.rows[0].cells].findIndex((c) => c.textContent === title);
     return table.tBodies[0].rows[0].cells[i].textContent;
   }, title);

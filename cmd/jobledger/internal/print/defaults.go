@@ -49,7 +49,7 @@ func NewDefaultsJSON(d defaults.Defaults) DefaultsJSON {
 // DefaultsThenJSON is defaults as they were.
 type DefaultsThenJSON struct {
 	DefaultsJSON
-	AsOf *string `json:"as_of"`
+	AsOf *string `json:"as_of" openapi:"optional=as_of,pos"`
 	Pos  int64   `json:"pos"`
 }
 

@@ -210,7 +210,7 @@ func newExceptionJSON(x limit.Exception, live int64) ExceptionJSON {
 // LimitedThenJSON is limits as they were, and what they bound.
 type LimitedThenJSON struct {
 	LimitedJSON
-	AsOf *string `json:"as_of"`
+	AsOf *string `json:"as_of" openapi:"optional=as_of,pos"`
 	Pos  int64   `json:"pos"`
 }
 

@@ -12,6 +12,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/frame"
 	"jobledger/cmd/jobledger/internal/web/page"
+	"jobledger/cmd/jobledger/internal/web/queues"
 	"jobledger/cmd/jobledger/internal/web/send"
 	"jobledger/cmd/jobledger/internal/web/then"
 	"jobledger/cmd/jobledger/internal/web/view"
@@ -145,6 +146,7 @@ func (s *Server) handleOn(store *ledger.Store, pattern string) handle {
 // readers are the routes with which a ledger is looked at.
 func readers(pages *page.Pages) []door.Route {
 	past := &then.Pages{Site: pages.Site}
-	return slices.Concat(pages.API.Routes(), send.New(pages.API).Routes(), pages.Routes(), past.Routes(),
-		pages.FrameRoutes())
+	of := &queues.Pages{Site: pages.Site, Acts: pages.Acts}
+	return slices.Concat(pages.API.Routes(), send.New(pages.API).Routes(), pages.Routes(), of.Routes(),
+		past.Routes(), pages.FrameRoutes())
 }

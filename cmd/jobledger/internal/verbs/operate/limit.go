@@ -2,13 +2,12 @@ package operate
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/cli/jobverb"
 	"jobledger/cmd/jobledger/internal/print"
+	"jobledger/cmd/jobledger/internal/when"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/ledger"
@@ -187,18 +186,10 @@ func rateFlags(c *cli.Context, name, burst string) (r limit.Rate, err error) {
 		}
 		return r, nil
 	}
-	text := c.String(name)
-	n, per, ok := strings.Cut(text, "/")
-	if r.N, err = strconv.Atoi(n); !ok || err != nil || r.N < 1 || r.N > event.MaxRunning {
-		return r, cli.Usagef("--%s: %q is not a number of jobs and a time, such as 100/1m", name, text)
+	if r.N, r.Per, err = when.ParseRate(c.String(name)); err != nil {
+		return r, cli.Usagef("--%s: %w", name, err)
 	}
-	if len(per) == 1 { // "100/m"
-		per = "1" + per
-	}
-	if r.Per, err = cli.ParseDuration(name, per, time.Millisecond, event.MaxRatePer, false); err != nil {
-		return r, err
-	}
-	r.Per, r.Burst = r.Per.Truncate(time.Microsecond), c.Int(burst)
+	r.Burst = c.Int(burst)
 	return r, nil
 }
 

@@ -120,13 +120,8 @@ func (p *Verbs) showDefaults(c *cli.Context, queue string) error {
 	var set defaults.Set
 	var m cli.Past
 	err := p.Read(c.Context, func(tx *ledger.Tx) (err error) {
-		if m, err = p.PastFlag(c, tx); err != nil {
-			return err
-		}
-		if m.Given {
-			set, err = defaults.AsOf(c.Context, tx, m.Pos)
-		} else {
-			set, err = defaults.Current(c.Context, tx)
+		if m, err = p.PastFlag(c, tx); err == nil {
+			set, err = defaults.At(c.Context, tx, m.Or(p.Now()).Pos)
 		}
 		return err
 	})

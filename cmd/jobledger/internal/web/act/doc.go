@@ -8,8 +8,9 @@
 // events is the caller's.
 //
 // Files in reading order: act.go (one job, one queue), bulk.go (many jobs), chosen.go (those that
-// are named), routes.go (as JSON).
+// are named), settings.go (limits and defaults of a queue), routes.go and settings_routes.go (as
+// JSON).
 //
-// Held by TestActsOnOneJob, TestActsOnManyJobs, TestActsOnChosenJobs and TestFormsNeedNoScript of the
-// program.
+// Held by TestActsOnOneJob, TestActsOnManyJobs, TestActsOnChosenJobs, TestSettingsOfQueue and
+// TestFormsNeedNoScript of the program.
 package act

@@ -37,6 +37,7 @@ func (a *Acts) Routes() (routes []door.Route) {
 		routes = append(routes, door.Route{Pattern: "POST " + api.Root + "/queues/{queue}/" + verb,
 			Needs: door.Operate, Queues: true, MaxBody: maxBody, Handle: a.queueHandler(verb), Doc: doc})
 	}
+	routes = append(routes, a.settingRoutes()...)
 	return append(routes, door.Route{Pattern: "POST " + api.Root + "/acts", Needs: door.Operate, Queues: true,
 		MaxBody: maxBody, Handle: a.acts, Doc: door.Doc{ID: "actOnJobs", Body: manyActs{}, Answer: Tally{},
 			Example: `{"act": "retry", "filter": {"queue": ["mail"], "state": ["failed"]}, "at": "pos:5",

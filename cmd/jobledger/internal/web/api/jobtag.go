@@ -11,10 +11,11 @@ import (
 	"jobledger/cmd/jobledger/internal/web/door"
 )
 
-// setJobTag sets the tag of a job as it is now: its seq, and a digest. The seq alone says which state it is,
-// for If-Match. The digest is for If-None-Match: what is answered also changes where payload and result
-// are erased, and with the rights of the caller, and restore may give a seq to another event.
-func setJobTag(h http.Header, seq int64, line []byte) {
+// SetTag sets the tag of a job as it is now: its seq, and a digest. The seq alone says which state it is, for
+// If-Match. The digest is for If-None-Match: what is answered also changes where payload and result are
+// erased, and with the rights of the caller, and restore may give a seq to another event. What is set of a
+// queue has the position of the event that set it in place of a seq.
+func SetTag(h http.Header, seq int64, line []byte) {
 	sum := sha256.Sum256(line)
 	h.Set("ETag", fmt.Sprintf(`"%d.%s"`, seq, hex.EncodeToString(sum[:8])))
 }

@@ -20,6 +20,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/defaults"
 	"jobledger/projection/query"
 	"jobledger/projection/status"
 )
@@ -51,6 +52,11 @@ var Resources = []Resource{
 		Summary: "How the jobs of each queue are, as the command status prints it."}},
 	{"/queues", nil, list, (*API).readQueues, door.Doc{ID: "listQueues", Query: []string{"at", "paused"},
 		Answer: print.QueueThenJSON{}, Summary: "The queues, as the command queues prints them."}},
+	{"/limits", nil, list, (*API).readLimits, door.Doc{ID: "listLimits", Query: []string{"at"},
+		Answer: print.LimitedThenJSON{}, Summary: "The limits of queues, as the command limit prints them."}},
+	{"/defaults", nil, list, (*API).readDefaults, door.Doc{ID: "listDefaults", Query: []string{"at"},
+		Answer:  print.DefaultsThenJSON{},
+		Summary: "What the jobs of queues get by default, as the command queue show prints it."}},
 	{"/workers", nil, list, (*API).readWorkers, door.Doc{ID: "listWorkers", Query: []string{"at", "all"},
 		Answer: print.WorkerJSON{}, Summary: "The worker processes, as the command workers prints them."}},
 	{"/jobs", []string{"queue", "state", "tag"}, jobs, (*API).readJobs, door.Doc{ID: "listJobs",
@@ -240,7 +246,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, res Resource) error
 	case res.form == one:
 		h.Set("Content-Type", "application/json")
 		if q.seq > 0 {
-			setJobTag(h, q.seq, lines[0])
+			SetTag(h, q.seq, lines[0])
 		}
 		return door.Send(w, lines[0])
 	case wantsLines(r):
@@ -306,6 +312,29 @@ func (a *API) readQueues(q *question) error {
 	return readAll(a, q, func(tx *ledger.Tx, past query.Past) ([]projection.Queue, error) {
 		return query.Queues{At: past.AsOf(), Paused: paused}.Read(q, tx)
 	}, print.QueueJSONOf)
+}
+
+func (a *API) readLimits(q *question) error {
+	return readAll(a, q, func(tx *ledger.Tx, past query.Past) ([]status.Limited, error) {
+		return status.Limits(q, tx, past.Or(a.now(q)))
+	}, func(one status.Limited, past query.Past) any {
+		if past.Given {
+			return print.NewLimitedThenJSON(one, past.Moment)
+		}
+		return print.NewLimitedJSON(one)
+	})
+}
+
+func (a *API) readDefaults(q *question) error {
+	return readAll(a, q, func(tx *ledger.Tx, past query.Past) ([]defaults.Defaults, error) {
+		set, err := defaults.At(q, tx, past.Or(a.now(q)).Pos)
+		return set.List(), err
+	}, func(one defaults.Defaults, past query.Past) any {
+		if past.Given {
+			return print.NewDefaultsThenJSON(one, past.Moment)
+		}
+		return print.NewDefaultsJSON(one)
+	})
 }
 
 func (a *API) readWorkers(q *question) error {

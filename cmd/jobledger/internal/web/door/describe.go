@@ -56,6 +56,8 @@ var Params = map[string]Param{
 
 	"{job}":     {About: "The id of the job, or its beginning."},
 	"{queue}":   {About: "The name of the queue."},
+	"{group}":   {About: "The name of the group."},
+	"reason":    {About: "Why, as the events say it."},
 	"{report}":  {About: "The name of the report, as the command report lists them."},
 	"{pos}":     {About: "The position.", Schema: `{"type": "integer", "format": "int64", "minimum": 1}`},
 	"{attempt}": {About: "The number of the attempt.", Schema: `{"type": "integer", "minimum": 1}`},
@@ -68,7 +70,8 @@ var Params = map[string]Param{
 	"endClaim.{job}":      {About: "The id of the job, whole."},
 	"takeOverClaim.{job}": {About: "The id of the job, whole."},
 
-	"If-Match":        {About: "The seq of the job as it was seen; 412 if the job has moved on."},
+	"If-Match": {About: "The seq of the job as it was seen, or the ETag of what is set of a queue, 0 if it " +
+		"never was; 412 if it has moved on."},
 	"Idempotency-Key": {About: "The key of the job, if the body has none."},
 	"traceparent":     {About: "The trace of the job, kept as its tag traceparent."},
 	"Prefer": {About: "With return=minimal (RFC 7240), jobs in the answer leave out what is null, 0, " +

@@ -127,7 +127,8 @@ type Moment struct {
 // navigation are the pages that each page leads to.
 var navigation = []navGroup{
 	{"Now", []navLink{{Name: "Overview", Href: "/"}, {Name: "Jobs", Href: "/jobs"},
-		{Name: "Failures", Href: "/failures"}, {Name: "Workers", Href: "/workers"}}},
+		{Name: "Failures", Href: "/failures"}, {Name: "Queues", Href: "/queues"},
+		{Name: "Workers", Href: "/workers"}}},
 	{"Then", []navLink{{Name: "Lanes", Href: "/lanes"}, {Name: "Events", Href: "/events"},
 		{Name: "Tail", Href: "/tail"}, {Name: "Diff", Href: "/diff"}, {Name: "Incident", Href: "/incident"}}},
 	{"Trust", []navLink{{Name: "Integrity", Href: "/integrity"}}},
@@ -144,8 +145,7 @@ func (p *Site) EmptyFrame(r *http.Request, title string) Frame {
 		}
 		for i := range g.Links {
 			n := &g.Links[i]
-			n.Current = n.Href == f.Path || n.Href != "/" && strings.HasPrefix(f.Path, n.Href+"/") ||
-				n.Href == "/" && strings.HasPrefix(f.Path, "/queues/")
+			n.Current = n.Href == f.Path || n.Href != "/" && strings.HasPrefix(f.Path, n.Href+"/")
 			if at != "" && n.Href != "/tail" && n.Href != "/ledgers" {
 				n.Href += "?" + url.Values{"at": {at}}.Encode()
 			}

@@ -98,7 +98,7 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 	_, addresses := Assets()
 	for _, name := range []string{"login", "problem", "overview", "lanes", "jobs", "job", "events",
 		"failures", "workers", "worker", "queue", "diff", "incident", "integrity", "acts", "ledgers", "api",
-		"zone"} {
+		"zone", "queues", "setting"} {
 		t := template.New("frame.html").Funcs(template.FuncMap{
 			"asset": func(name string) string { return addresses[name] },
 			"path":  url.PathEscape,

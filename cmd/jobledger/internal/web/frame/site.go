@@ -90,6 +90,7 @@ var paramsOf = map[string][]string{"GET /login": nil, "GET /{$}": {"at"}, "GET /
 	"GET /api": nil, "GET /zone": {"back"},
 	"GET /lanes": api.LanePageParams, "GET /failures": api.FailureParams, "GET /workers": {"at", "all"},
 	"GET /workers/{worker}": {"at", "from", "to"}, "GET /queues/{queue}": {"at", "from", "to"},
+	"GET /queues": {"at", "sort"}, "GET /queues/{queue}/limit": {"group"}, "GET /queues/{queue}/defaults": nil,
 	"GET /diff":     {"at", "from", "to", "swap", "was", "is"},
 	"GET /incident": {"at", "from", "to"}, "GET /integrity": {"at"},
 	"GET /jobs/{job}": {"at"}, "GET /tail": {"kind", KindsParam, "queue", "job", "worker", "actor"}}

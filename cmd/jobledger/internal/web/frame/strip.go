@@ -121,6 +121,8 @@ func (f *Frame) addCounts(figures view.Figures, v view.Verification) {
 				n.Count = fmt.Sprint(jobs)
 			case "/failures":
 				n.Bad = counted(figures.Codes.Attempts)
+			case "/queues":
+				n.Count = fmt.Sprint(len(figures.Setup.Names))
 			case "/workers":
 				if n.Count = fmt.Sprint(len(figures.Workers)); silent > 0 {
 					n.Bad, n.Count = fmt.Sprint(silent), "/ "+n.Count

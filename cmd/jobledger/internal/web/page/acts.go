@@ -36,10 +36,6 @@ func (p *Pages) actRoutes() (routes []door.Route) {
 		routes = append(routes, door.Route{Pattern: "POST /jobs/{job}/" + verb, Needs: needs, Page: true,
 			Handle: p.jobAct(verb)})
 	}
-	for _, verb := range []string{"pause", "resume"} {
-		routes = append(routes, door.Route{Pattern: "POST /queues/{queue}/" + verb, Needs: door.Read | door.Operate,
-			Page: true, Handle: p.queueAct(verb)})
-	}
 	needs := door.Read | door.Operate
 	return append(routes,
 		door.Route{Pattern: "GET /acts", Needs: needs, Page: true, Handle: p.actsPage},
@@ -80,25 +76,6 @@ func (p *Pages) jobAct(verb string) func(http.ResponseWriter, *http.Request) err
 			return err
 		}
 		p.Door.SeeOther(w, r, "/jobs/"+url.PathEscape(string(j.ID)))
-		return nil
-	}
-}
-
-func (p *Pages) queueAct(verb string) func(http.ResponseWriter, *http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		given, err := frame.Form(r)
-		if err != nil {
-			return err
-		}
-		reason := strings.TrimSpace(given.Get("reason"))
-		if reason == "" {
-			return frame.ErrReason
-		}
-		queue := r.PathValue("queue")
-		if _, err := p.Acts.Queue(r.Context(), verb, queue, reason); err != nil {
-			return err
-		}
-		p.Door.SeeOther(w, r, "/queues/"+url.PathEscape(queue))
 		return nil
 	}
 }

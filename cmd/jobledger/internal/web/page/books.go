@@ -21,7 +21,7 @@ type booksView struct {
 	HandedOut string // when the last checkpoint was handed out; "": none was
 	Forked    string // how the ledger differs from that; "": it does not
 	Counts    *words.Table
-	Doctor    []concernView
+	Doctor    []frame.Concern
 	Examined  bool // doctor has looked
 	Blind     bool // it could not
 }
@@ -92,7 +92,7 @@ func (v *booksView) examine(r *http.Request, p *Pages) {
 		if f.Severity == doctor.Problem {
 			level = "problem"
 		}
-		v.Doctor = append(v.Doctor, concernView{Level: level, Text: frame.Retimed(f.Seen, p.Now().Location()),
+		v.Doctor = append(v.Doctor, frame.Concern{Level: level, Text: frame.Retimed(f.Seen, p.Now().Location()),
 			Code: f.Code, Remedy: f.Remedy})
 	}
 }

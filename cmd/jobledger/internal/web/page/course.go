@@ -8,11 +8,10 @@ import (
 
 	"jobledger/cmd/jobledger/internal/buildinfo"
 	"jobledger/cmd/jobledger/internal/state"
-	"jobledger/cmd/jobledger/internal/web/chart"
 	"jobledger/cmd/jobledger/internal/web/frame"
+	"jobledger/cmd/jobledger/internal/web/queues"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/cmd/jobledger/internal/words"
-	"jobledger/ledger/event"
 	"jobledger/projection/query"
 	"jobledger/projection/status"
 	"jobledger/projection/verdict"
@@ -20,15 +19,6 @@ import (
 
 // maxCodes is how many groups of failures the overview shows.
 const maxCodes = 8
-
-// courseView is how a queue goes, for people.
-type courseView struct {
-	Name, Href                  string
-	Paused                      bool
-	Ready, Oldest, Later, Held  string
-	OK, Failed, P50, P99, Clear string
-	Spark                       *chart.Spark
-}
 
 // codeView is a group of failures of the overview.
 type codeView struct {
@@ -38,7 +28,7 @@ type codeView struct {
 
 // addConcern adds c.
 func (v *overviewView) addConcern(c state.Concern) {
-	shown := concernView{Level: levelNames[c.Level], Queue: c.Queue, Text: c.Text, Code: c.Code,
+	shown := frame.Concern{Level: frame.LevelNames[c.Level], Queue: c.Queue, Text: c.Text, Code: c.Code,
 		Href: "/queues/" + url.PathEscape(c.Queue) + v.AtQuery()}
 	switch {
 	case c.Code == string(verdict.Schedule):
@@ -93,7 +83,7 @@ func (v *overviewView) addCourse(f view.Figures, total status.Queue, now time.Ti
 	var ok, failed float64
 	for _, q := range f.Queues {
 		p := f.Paces[q.Name]
-		row := newCourse(q, p, now)
+		row := queues.NewCourse(q, p, now)
 		row.Href = "/queues/" + url.PathEscape(q.Name) + v.AtQuery()
 		v.Course = append(v.Course, row)
 		if p != nil {
@@ -101,8 +91,8 @@ func (v *overviewView) addCourse(f view.Figures, total status.Queue, now time.Ti
 		}
 	}
 	if len(f.Queues) > 1 {
-		row := newCourse(total, nil, now)
-		row.OK, row.Failed, row.Clear = rate(ok), rate(failed), ""
+		row := queues.NewCourse(total, nil, now)
+		row.OK, row.Failed, row.Clear = queues.Rate(ok), queues.Rate(failed), ""
 		v.Course = append(v.Course, row)
 	}
 	v.Acts = frame.NewDid(f.Acts, now)
@@ -112,63 +102,4 @@ func (v *overviewView) addCourse(f view.Figures, total status.Queue, now time.Ti
 		v.Codes = append(v.Codes, codeView{c, clock(c.First) + "–" + clock(c.Last),
 			"/jobs?" + v.WithAt(url.Values{"queue": {c.Queue}, "error": {c.Code}}).Encode()})
 	}
-}
-
-// newCourse is how q goes at now; without a pace only how many jobs it has.
-func newCourse(q status.Queue, p *view.Pace, now time.Time) courseView {
-	v := courseView{Name: q.Name, Paused: q.Paused, Ready: fmt.Sprint(q.Ready), Oldest: "-",
-		Later: fmt.Sprint(q.Scheduled), Held: fmt.Sprint(q.Jobs[event.ClaimedState] + q.Jobs[event.Running])}
-	if !q.OldestReady.IsZero() {
-		v.Oldest = words.Roughly(now.Sub(q.OldestReady))
-	}
-	if p == nil {
-		return v
-	}
-	v.OK, v.Failed = rate(p.PerMinute(p.Succeeded)), rate(p.PerMinute(p.Failed))
-	v.P50, v.P99 = quantile(p.Waits.P50, p.Waits), quantile(p.Waits.P99, p.Waits)
-	v.Clear = clearIn(q, p)
-	most, at, failed := int64(0), 0, int64(0)
-	for i, n := range p.Depth {
-		if n > most {
-			most, at = n, i
-		}
-		failed += p.Fails[i]
-	}
-	about := "never a job was queued"
-	if most > 0 {
-		about = fmt.Sprintf("up to %s queued, from %s on", words.Count(most, "job"),
-			p.StepAt(at).In(now.Location()).Format("15:04"))
-	}
-	v.Spark = chart.NewSpark(q.Name+" since "+p.From.In(now.Location()).Format("15:04"),
-		about+"; "+words.Count(failed, "failure"), p.Depth, p.Fails)
-	return v
-}
-
-// clearIn says when the jobs of q that are ready are claimed, at the rate of the last ten minutes.
-func clearIn(q status.Queue, p *view.Pace) string {
-	if q.Ready == 0 {
-		return "-"
-	}
-	if q.Paused {
-		return "paused"
-	}
-	d, ok := p.ClearIn(q.Ready)
-	if !ok {
-		return "never, at this rate"
-	}
-	return words.Roughly(d)
-}
-
-// rate is how often a minute something happens.
-func rate(n float64) string { return fmt.Sprintf("%.1f", n) }
-
-// quantile is d of q with two digits.
-func quantile(d time.Duration, q view.Quantiles) string {
-	switch {
-	case q.Count == 0:
-		return "-"
-	case d == view.Unbounded:
-		return "over " + words.Roughly(view.MinuteEnds[len(view.MinuteEnds)-1])
-	}
-	return frame.ShortWait(d)
 }

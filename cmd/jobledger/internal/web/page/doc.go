@@ -5,7 +5,7 @@
 //	d.Add(p.Routes()...)
 //
 // Files in reading order: pages.go (routes), overview.go, course.go, ledgers.go, jobs.go, counted.go,
-// names.go, job.go, joblogs.go, failures.go, workers.go, queue.go, integrity.go, books.go,
+// names.go, job.go, joblogs.go, failures.go, workers.go, integrity.go, books.go,
 // apidoc.go (one page each), acts.go, sameas.go (what the forms do).
 //
 // Held by TestPagesShowWhatTheViewsHave and TestFormsNeedNoScript of the program.

@@ -125,13 +125,9 @@ func (p *Pages) failureView(g *query.FailureGroup, versions map[string]int) fail
 // addLinks adds where the jobs of a row are: those that met its failure within s, and those that failed last
 // by it, which caller may retry.
 func (v *failureView) addLinks(s query.Lanes, f *frame.Frame, caller door.Caller) {
-	if s.Worker != "" { // jobs are not selected by who failed
+	q := f.FailedJobs(v.FailureGroup, s.Span)
+	if q == nil {
 		return
-	}
-	q := url.Values{"failure": {v.ID}, "queue": {v.Queue}, "from": {fmt.Sprintf("pos:%d", s.From.Pos+1)},
-		"to": {fmt.Sprintf("pos:%d", s.To.Pos)}}
-	if f.At != "" {
-		q.Set("at", fmt.Sprintf("pos:%d", f.Pos))
 	}
 	v.Find = "/jobs?" + q.Encode()
 	if f.At == "" && v.LastFailed > 0 && caller.Has(door.Operate) && caller.Queue(v.Queue) {

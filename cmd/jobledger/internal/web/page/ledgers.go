@@ -26,7 +26,7 @@ type ledgerView struct {
 	Pos      int64
 	Queues   *words.Table
 	Workers  string
-	Concerns []concernView
+	Concerns []frame.Concern
 	Err      string // why it cannot be read
 }
 
@@ -55,7 +55,8 @@ func (p *Pages) ledgersPage(w http.ResponseWriter, r *http.Request) error {
 			counts[status.Silent])
 		for _, q := range figures.Queues {
 			for _, c := range state.Concerns(q, now) {
-				v.Concerns = append(v.Concerns, concernView{Level: levelNames[c.Level], Text: q.Name + ": " + c.Text})
+				v.Concerns = append(v.Concerns, frame.Concern{Level: frame.LevelNames[c.Level],
+					Text: q.Name + ": " + c.Text})
 			}
 		}
 		shown.Ledgers = append(shown.Ledgers, v)

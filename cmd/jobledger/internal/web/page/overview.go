@@ -8,6 +8,7 @@ import (
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/frame"
+	"jobledger/cmd/jobledger/internal/web/queues"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
@@ -18,13 +19,13 @@ import (
 // overviewView is what the overview shows.
 type overviewView struct {
 	frame.Frame
-	Course   []courseView
+	Course   []queues.Course
 	Queues   *words.Table
-	Counts   *words.Table  // of the past: how many jobs there were then and are now
-	Verdict  string        // how many problems and warnings there are
-	Needs    []concernView // warnings and problems, the most urgent first
-	More     string        // how many of them are left out; "": none
-	Notes    []concernView // what is good to know
+	Counts   *words.Table    // of the past: how many jobs there were then and are now
+	Verdict  string          // how many problems and warnings there are
+	Needs    []frame.Concern // warnings and problems, the most urgent first
+	More     string          // how many of them are left out; "": none
+	Notes    []frame.Concern // what is good to know
 	Codes    []codeView
 	Omitted  int // groups of failures
 	Acts     *frame.Did
@@ -33,19 +34,6 @@ type overviewView struct {
 	Crew     string // how many workers are in which state
 	Workers  *words.Table
 }
-
-// concernView is a sentence about a queue or about workers.
-type concernView struct {
-	Level  string
-	Queue  string // "": it is about none
-	Text   string
-	Code   string // of doctor
-	Remedy string // a command line
-	Href   string
-}
-
-var levelNames = map[state.Level]string{state.Info: "info", state.Warning: "warning",
-	state.Problem: "problem"}
 
 // overview shows what the verbs status and workers print, and how fast the queues go.
 func (p *Pages) overview(w http.ResponseWriter, r *http.Request) error {

@@ -25,7 +25,6 @@ func (p *Pages) routes() []door.Route {
 		{Pattern: "GET /failures", Needs: door.Read, Handle: p.failuresPage},
 		{Pattern: "GET /workers", Needs: door.Read, Handle: p.workersPage},
 		{Pattern: "GET /workers/{worker}", Needs: door.Read, Long: true, Handle: p.workerPage},
-		{Pattern: "GET /queues/{queue}", Needs: door.Read, Long: true, Handle: p.queuePage},
 		{Pattern: "GET /api", Needs: door.Any, Queues: true, Handle: p.apiPage},
 		{Pattern: "GET /integrity", Needs: door.Read, Handle: p.integrityPage},
 		{Pattern: "POST /integrity", Needs: door.Read | door.Operate, Handle: p.checkAll},

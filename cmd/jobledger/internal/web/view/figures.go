@@ -28,6 +28,7 @@ type Figures struct {
 	Overdue int64 // leases
 
 	Problems []verdict.Problem // what is not well
+	Setup    status.Setup      // of the queues
 
 	// What follows is of the overview only.
 	Paces map[string]*Pace    // by queue
@@ -49,7 +50,8 @@ func ReadFigures(ctx context.Context, tx *ledger.Tx, now time.Time) (f Figures, 
 	for _, q := range f.Queues {
 		f.Overdue += q.Overdue
 	}
-	return f, nil
+	f.Setup, err = status.SetupOf(ctx, tx, projection.Now(now), f.Queues, f.Workers)
+	return f, err
 }
 
 // ReadFiguresAsOf reads what the overview shows of m.
@@ -59,6 +61,9 @@ func ReadFiguresAsOf(ctx context.Context, tx *ledger.Tx, m projection.Moment) (f
 		return f, err
 	}
 	if f.Last, err = state.LastEvent(ctx, tx, m.Pos); err != nil {
+		return f, err
+	}
+	if f.Setup, err = status.SetupOf(ctx, tx, m, f.Queues, f.Workers); err != nil {
 		return f, err
 	}
 	minutes := new(Minutes)

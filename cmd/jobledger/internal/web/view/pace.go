@@ -110,6 +110,12 @@ func (p *Pace) ClearIn(ready int64) (d time.Duration, ok bool) {
 	return time.Duration(float64(ready) / float64(gain) * float64(p.For)), true
 }
 
+// Share is which part of the attempts of the Pace failed; ok is false where there was none.
+func (p *Pace) Share() (share float64, ok bool) {
+	n := p.Succeeded + p.Failed
+	return float64(p.Failed) / float64(max(n, 1)), n > 0
+}
+
 // PerMinute is n of the Pace as a rate.
 func (p *Pace) PerMinute(n int64) float64 {
 	return float64(n) / max(p.For.Minutes(), 1.0/60)

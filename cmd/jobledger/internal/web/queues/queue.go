@@ -1,10 +1,11 @@
-package page
+package queues
 
 import (
 	"context"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/print"
@@ -12,13 +13,16 @@ import (
 	"jobledger/cmd/jobledger/internal/web/chart"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/frame"
+	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/limit"
 	"jobledger/projection/query"
 	"jobledger/projection/status"
+	"jobledger/projection/verdict"
 )
 
 // queueView is what the page of a queue shows.
@@ -29,10 +33,15 @@ type queueView struct {
 	Status   *words.Table
 	Paused   *projection.Queue // nil: it is not
 	Since    string
-	Concerns []concernView
+	Known    bool // it was used, is served or fed, or has anything set
+	Tiles    []tileView
+	Bounds   boundsView
+	Defaults defaultsView
+	Concerns []frame.Concern
 	Charts   []*chart.Chart
 	Happened []queueMarkView
-	Codes    *words.Table
+	Failed   []frame.Failed
+	MoreOf   string // of the failures, the address of all; "": all are there
 	Waits    *words.Table
 	Workers  *words.Table
 	Lanes    string
@@ -50,18 +59,13 @@ func (p *Pages) queuePage(w http.ResponseWriter, r *http.Request) error {
 	if err := commands.CheckQueue(name); err != nil {
 		return err
 	}
-	var known bool
-	read := func(tx *ledger.Tx, s query.Lanes) (err error) {
+	read := func(tx *ledger.Tx, s query.Lanes) error {
 		s.Queue = name
-		known, err = p.readQueue(r, tx, s, &shown)
-		return err
+		return p.readQueue(r, tx, s, &shown)
 	}
 	query, span, err := p.ReadSpan(r, "Queue "+name, &shown.Frame, read)
 	if err != nil {
 		return err
-	}
-	if !known {
-		return errNoQueue
 	}
 	shown.SetWindow(p.Site, query, span)
 	shown.Live = shown.Ago == "" && !query.Has("to")
@@ -74,65 +78,122 @@ func (p *Pages) queuePage(w http.ResponseWriter, r *http.Request) error {
 	return p.Render(w, "queue", shown)
 }
 
-// readQueue reads what the page shows; known is false where the queue has never had a job nor a pause.
-func (p *Pages) readQueue(r *http.Request, tx *ledger.Tx, s query.Lanes, shown *queueView) (known bool,
-	err error) {
+// maxFailed is how many groups of failures the page shows.
+const maxFailed = 10
+
+// readQueue reads what the page shows.
+func (p *Pages) readQueue(r *http.Request, tx *ledger.Tx, s query.Lanes, shown *queueView) error {
 	ctx, zone := r.Context(), p.Now().Location()
 	m, err := p.MomentOf(r, url.Values{"at": {shown.At}}, tx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	now := p.Clock(m).At
-	queues, workers, err := status.Both{At: m.Or(now)}.Read(ctx, tx)
+	var figures view.Figures
+	if m.Given {
+		figures, err = view.ReadFiguresAsOf(ctx, tx, m.Moment)
+	} else if figures, _, err = p.Figures.Read(ctx, tx, now); err == nil {
+		figures.Queues, figures.Workers, err = status.Both{At: m.Or(now)}.Read(ctx, tx)
+	}
 	if err != nil {
-		return false, err
+		return err
 	}
-	for _, q := range queues {
-		if q.Name != shown.Name {
-			continue
-		}
-		known = true
+	setup, err := status.SetupOf(ctx, tx, m.Or(now), figures.Queues, figures.Workers)
+	if err != nil {
+		return err
+	}
+	shown.Known = slices.Contains(setup.Names, shown.Name)
+	q := status.Queue{Queue: projection.Queue{Name: shown.Name}}
+	if i := slices.IndexFunc(figures.Queues, func(q status.Queue) bool { return q.Name == shown.Name }); i >= 0 {
+		q = figures.Queues[i]
 		shown.Status, _ = print.Status([]status.Queue{q}, now)
-		if q.Paused {
-			shown.Paused, shown.Since = &q.Queue, words.AgeOrOn(q.Since, now)
-		}
-		for _, c := range state.Concerns(q, now) {
-			shown.Concerns = append(shown.Concerns, concernView{Level: levelNames[c.Level], Text: c.Text})
-		}
 	}
-	if !known {
-		return false, nil
+	if q.Paused {
+		shown.Paused, shown.Since = &q.Queue, words.AgeOrOn(q.Since, now)
 	}
-	var here []status.Worker
-	for _, w := range workers {
-		for _, queue := range w.Queues {
-			if queue == shown.Name {
-				here = append(here, w)
-			}
-		}
+	shown.addConcerns(figures.Problems, q, now)
+	shown.addTiles(q, figures.Paces[shown.Name], setup.Limits[shown.Name], now)
+	if err := shown.addSetup(ctx, tx, m.Or(now), q, setup, zone); err != nil {
+		return err
 	}
-	shown.Workers = print.Workers(here, now)
+	shown.Workers = print.Workers(setup.Workers[shown.Name], now)
 	if err := shown.addHead(ctx, tx, p, m); err != nil {
-		return known, err
+		return err
 	}
 	n, err := query.Series{Span: s.Span}.Read(ctx, tx)
 	if err != nil {
-		return known, err
+		return err
 	}
 	marks, err := query.QueueMarks{Span: s.Span}.Read(ctx, tx)
 	if err != nil {
-		return known, err
+		return err
 	}
 	shown.draw(n, marks, s, zone)
-	codes, err := query.Failures{Span: s.Span}.Read(ctx, tx)
+	failures, err := query.Failures{Span: s.Span, By: query.ByCause, Limit: maxFailed}.Read(ctx, tx)
 	if err != nil {
-		return known, err
+		return err
 	}
-	shown.Codes = frame.CodesTable(codes.List, false, zone)
+	shown.Failed = shown.FailedOf(failures, s.Span, "15:04:05", zone)
+	if failures.More > 0 {
+		shown.MoreOf = "/failures?" + shown.WithAt(url.Values{"queue": {shown.Name},
+			"from": {frame.Stamp(s.From.At)}, "to": {frame.Stamp(s.To.At)}}).Encode()
+	}
 	if named, ok := print.ReportNamed("waits"); ok && n.Wait.Claims > 0 {
 		shown.Waits = named.Table([][]any{print.WaitRow(n.Wait)}, zone)
 	}
-	return known, nil
+	return nil
+}
+
+// addConcerns adds what is not well in q, of all that the rules found, and what is good to know.
+func (v *queueView) addConcerns(problems []verdict.Problem, q status.Queue, now time.Time) {
+	add := func(c state.Concern) {
+		v.Concerns = append(v.Concerns, frame.Concern{Level: frame.LevelNames[c.Level], Text: c.Text, Code: c.Code})
+	}
+	for _, p := range problems {
+		if p.Queue == q.Name && p.Code != verdict.Paused { // that has a line of its own
+			add(state.Say(p, now))
+		}
+	}
+	for _, c := range state.Notes(q, now) {
+		add(c)
+	}
+}
+
+// tileView is a figure of a queue.
+type tileView struct {
+	Name, Value, About string
+	Href               string // "": it leads nowhere
+	Spark              *chart.Spark
+}
+
+// addTiles adds the figures of q, which goes at pace.
+func (v *queueView) addTiles(q status.Queue, pace *view.Pace, l limit.Limit, now time.Time) {
+	course := courseOf(q, pace, now)
+	jobs := func(states ...event.State) string {
+		find := url.Values{"queue": {q.Name}}
+		for _, s := range states {
+			find.Add("state", s.String())
+		}
+		return "/jobs?" + v.WithAt(find).Encode()
+	}
+	waiting := tileView{Name: "Ready", Value: course.Ready, About: "none waits", Href: jobs(event.Queued),
+		Spark: course.Spark}
+	if q.Ready > 0 {
+		waiting.About = "the oldest " + course.Oldest
+	}
+	if q.Scheduled > 0 {
+		waiting.About += ", " + course.Later + " later"
+	}
+	running := tileView{Name: "Held", Value: course.Held, About: "by workers",
+		Href: jobs(event.ClaimedState, event.Running)}
+	if l.Running > 0 {
+		running.About = fmt.Sprintf("of %d at most", l.Running)
+	}
+	done := tileView{Name: "Done", Value: course.OK, About: "a minute", Href: jobs(event.SucceededState)}
+	failing := tileView{Name: "Failing", Value: shareOf(pace), About: course.Failed + " a minute",
+		Href: "/failures?" + v.WithAt(url.Values{"queue": {q.Name}}).Encode()}
+	wait := tileView{Name: "Wait, p99", Value: course.P99, About: "of the last hour; half of them " + course.P50}
+	v.Tiles = []tileView{waiting, running, done, failing, wait}
 }
 
 // draw adds the charts of n, with marks.
@@ -197,5 +258,3 @@ func (v *queueView) addHead(ctx context.Context, tx *ledger.Tx, p *Pages, m fram
 	v.Head, v.Why = jobs[n].ID, why.Sentences
 	return err
 }
-
-var errNoQueue = door.Refusal(http.StatusNotFound, "nothing", "there is no queue of this name")

@@ -1,0 +1,12 @@
+// Package queues answers people who ask about queues: a list of them, a page of each, and the forms that set
+// their limits and defaults, pause and resume them.
+//
+//	p := &queues.Pages{Site: site, Acts: acts}
+//	d.Add(p.Routes()...)
+//
+// Files in reading order: pages.go (routes), course.go (how a queue goes), list.go and queue.go (one page
+// each), bounds.go (what is set), setting.go (a form that sets it), limits.go and defaults.go (what is in
+// it), effects.go (what it would do).
+//
+// Held by TestQueuesShowWhatIsSet and TestSettingForms of the program.
+package queues
