@@ -227,7 +227,7 @@ func inTurns(t *testing.T, dsn string, s *commands.Service) (turn func(ends ...p
 	return turn, held
 }
 
-// A turn is a burst also where jobs take longer than a search may rely on the cache, and where others have
+// A turn is a burst even if jobs take longer than a search may rely on the cache, and if others have
 // written much meanwhile.
 func TestPostgresBurstOfSlowJobs(t *testing.T) {
 	dsn := ledgertest.Postgres(t)

@@ -161,7 +161,7 @@ func (s *Store) Written() int64 { return s.written.Load() }
 // waits for them, 2 ms at most, so that they share it. Without, it waits for none.
 func (s *Store) SetComing(count func() int64) { s.coming.Store(&count) }
 
-// WriteRepair is Write also where the schema is altered: fn must put it right with Tx.RepairSchema before it
+// WriteRepair is Write even if the schema is altered: fn must put it right with Tx.RepairSchema before it
 // writes anything else.
 func (s *Store) WriteRepair(ctx context.Context, fn func(*Tx) error) error {
 	if s == nil || s.engine == nil {

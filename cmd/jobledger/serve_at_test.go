@@ -103,7 +103,7 @@ func TestServeAnswersAsOfMoments(t *testing.T) {
 	s.Verify()
 }
 
-// All pages of a list as of a time ago are of the moment that it was for the first.
+// A time ago means the same moment for all pages of a list: the one that it meant for the first page.
 func TestPagesOfAMomentAgo(t *testing.T) {
 	t.Parallel()
 	s := newScenario(t)

@@ -74,7 +74,7 @@ func serveFrom(t testing.TB, store *ledger.Store, dir string, now func() time.Ti
 	links := make(chan string, 1)
 	c := p.webConfig(store, dir)
 	c.Access, c.ArchiveCache = filepath.Join(t.TempDir(), "access"), t.TempDir()
-	c.Owner = "cli:ada@build"  // also where another user runs the test
+	c.Owner = "cli:ada@build"  // even if another user runs the test
 	c.Times = web.DefaultTimes // but these tests do not depend on how fast the host is
 	c.Times.Ask, c.Times.Search, c.Times.Body = 2*time.Minute, time.Minute, 10*time.Minute
 	c.Report, c.Announce = t.Logf, func(link string) { links <- link }

@@ -53,7 +53,7 @@ func Left(ctx context.Context, store *ledger.Store, dir string, q query.Jobs, ke
 			break
 		}
 		_, _, err := archive.History(ctx, store, dir, id)
-		found = !errors.Is(err, commands.ErrNoJob) // also where a file is missing: the copy says which
+		found = !errors.Is(err, commands.ErrNoJob) // even if a file is missing: the copy says which
 	}
 	if found {
 		return &projection.ArchivedError{Pos: 1, Horizon: horizon}

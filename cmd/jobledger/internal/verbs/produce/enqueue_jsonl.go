@@ -100,7 +100,7 @@ func (p *Verbs) enqueueLines(c *cli.Context, flag string, defaults commands.Enqu
 			}
 			_ = p.printEnqueued(answer) // Flush returns the error
 		}
-		if err := p.Flush(); err != nil { // also where a reader went away: here it does not mean that all is done
+		if err := p.Flush(); err != nil { // even if a reader went away: here it does not mean that all is done
 			bar.Done()
 			return cli.Exitf(cli.ExitUnexpected, "print the ids of lines %d to %d: %w; these jobs and those before "+
 				"are enqueued", chunk.First(), chunk.Last(), err)

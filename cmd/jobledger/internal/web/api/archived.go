@@ -37,7 +37,7 @@ func (a *API) MayBeArchived(r *http.Request, err error) bool {
 }
 
 // archivedQueue returns the queue of the job that has left the ledger, whose id is, or begins with, id.
-// found is true also where that cannot be said, as because a file is missing, which the copy names; then
+// found is true even if that cannot be said, as because a file is missing, which the copy names; then
 // queue is "".
 func (a *API) archivedQueue(ctx context.Context, id string) (queue string, found bool) {
 	if a.Archive == "" {

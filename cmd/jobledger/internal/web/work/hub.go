@@ -74,7 +74,7 @@ func (h *hub) join(r commands.ClaimRequest) (woken <-chan struct{}, leave func()
 func (h *hub) again() {
 	select {
 	case h.joined <- struct{}{}:
-	default: // also where there is no hub, whose channel is nil
+	default: // even if there is no hub, whose channel is nil
 	}
 }
 
