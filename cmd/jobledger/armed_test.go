@@ -45,11 +45,13 @@ func programOf(path string) error {
 	if text, err := os.ReadFile(os.Getenv(programEnv)); err == nil {
 		return os.WriteFile(path, text, 0o755)
 	}
-	arguments := []string{"build", "-buildvcs=false", "-ldflags", "-s -w", "-o", path}
+	build := exec.Command("go", "build", "-buildvcs=false", "-ldflags", "-s -w", "-o", path)
 	if underRace {
-		arguments = append(arguments, "-race")
+		build.Args = append(build.Args, "-race")
+	} else { // as it is released: a library of C would be loaded at each start
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	}
-	if out, err := exec.Command("go", append(arguments, ".")...).CombinedOutput(); err != nil {
+	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, out)
 	}
 	return os.Setenv(programEnv, path)
