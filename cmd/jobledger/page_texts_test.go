@@ -105,7 +105,9 @@ var shownTexts = []shownText{
 	{"/", "p problem", `✕ .*`, "", false},
 	// What the rules say of a course of minutes is held by TestBadNightIsNamed.
 	{"/", "li problem", `problem .* \(D4\d\).*`, "", false},
+	{"/queues/{queue}", "li problem", `problem .* \(D4\d\).*`, "", false},
 	{"/", "li warning", `warning .* \(D4\d\).*`, "", false},
+	{"/queues/{queue}", "li warning", `warning .* \(D4\d\).*`, "", false},
 	{"", "li info", `info (?:\S+: )?\d+ jobs? failed for good within the hour, .*`, "", false},
 	{"", "li problem", `problem (?:(?P<q>\S+): )?(?P<n>\d+) jobs? ready, the first for (?P<age>\S+), and no ` +
 		`worker serves the ` +
