@@ -80,7 +80,7 @@ func TestGuardHoldsForEveryRoute(t *testing.T) {
 		answer, _ := s.do(method, path, nil, "X-Forwarded-For", "127.0.0.1", "X-Real-IP", "127.0.0.1", "Forwarded",
 			"for=127.0.0.1", "X-Forwarded-User", "ada")
 		if status := answer.StatusCode; rt.Needs != door.None && status != http.StatusUnauthorized &&
-			answer.Header.Get("Location") != "/login" {
+			!strings.HasPrefix(answer.Header.Get("Location"), "/login") {
 			t.Errorf("%s from the loopback interface, without a credential: %s", rt.Pattern, answer.Status)
 		}
 	}

@@ -112,7 +112,8 @@ func (b *behind) do(method, address, body string, header ...string) (*http.Respo
 // login begins a session by the link that the server prints.
 func (b *behind) login() {
 	b.t.Helper()
-	if answer, _ := b.do("GET", b.public+"/lanes", ""); answer.Header.Get("Location") != "/tools/jobs/login" {
+	const next = "/tools/jobs/login?next=%2Flanes" // the prefix is added where it leads there
+	if answer, _ := b.do("GET", b.public+"/lanes", ""); answer.Header.Get("Location") != next {
 		b.t.Errorf("without a session: %s to %q", answer.Status, answer.Header.Get("Location"))
 	}
 	address, code, _ := strings.Cut(<-b.s.links, "#")

@@ -290,7 +290,7 @@ func (s *served) letIn(rt door.Route, c credentialed, queue string) bool {
 	if status == http.StatusTooManyRequests && strings.Contains(body, "token") {
 		s.t.Fatalf("%s: %s", rt.Pattern, body)
 	}
-	toLogin := status == http.StatusSeeOther && answer.Header.Get("Location") == "/login" &&
+	toLogin := status == http.StatusSeeOther && strings.HasPrefix(answer.Header.Get("Location"), "/login") &&
 		!strings.HasPrefix(path, "/log")
 	missing := status == http.StatusNotFound && (strings.Contains(body, `"code":"no_job"`) ||
 		strings.Contains(body, "there is no queue") || strings.Contains(body, "there is no event"))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"net/url"
 	"path"
 	"strings"
 	"time"
@@ -164,8 +165,16 @@ func (d *Door) serveRoute(rt Route) http.Handler {
 			}
 			WriteProblem(w, d.ProblemOf(err))
 			return
-		case !known && rt.Page:
+		case !known && rt.Page && r.Method == http.MethodPost:
+			r.Body = http.MaxBytesReader(w, r.Body, max(rt.MaxBody, maxForm))
+			if r.ParseForm() == nil && r.PostForm.Get("reason") != "" { // what was typed is to be sent again
+				d.answerProblem(w, r, rt, errEnded)
+				return
+			}
 			d.SeeOther(w, r, "/login")
+			return
+		case !known && rt.Page:
+			d.SeeOther(w, r, "/login"+wayBack(r))
 			return
 		case !known:
 			WriteProblem(w, Refusal(http.StatusUnauthorized, "unauthenticated",
@@ -246,6 +255,33 @@ func (d *Door) answerLate(w http.ResponseWriter, err error) {
 // errEraseInSession means that a session may not erase on this server.
 var errEraseInSession = Refusal(http.StatusForbidden, "forbidden",
 	"anyone who logs in by a link may erase only where the server was started with --allow erase")
+
+// errEnded means that a form was sent without a session.
+var errEnded = Refusal(http.StatusUnauthorized, "unauthenticated",
+	"your session has ended, and nothing was changed: log in by another tab, and send this again")
+
+// maxNext is the length of an address that the login leads back to.
+const maxNext = 2000
+
+// wayBack is the end of the address of the login page that leads back to r; "": that is the first page.
+func wayBack(r *http.Request) string {
+	to := r.URL.RequestURI()
+	if to == "/" || NextOf(to) == "" || r.Pattern == "/" {
+		return ""
+	}
+	return "?" + url.Values{"next": {to}}.Encode()
+}
+
+// NextOf is where a login leads to that is asked to lead to text: a path of this server. "": that is none.
+func NextOf(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || len(text) > maxNext || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(text, "/") ||
+		strings.HasPrefix(text, "//") || strings.HasPrefix(text, "/login") ||
+		strings.ContainsAny(text, "\\\r\n\t") {
+		return ""
+	}
+	return text
+}
 
 // errForbidden means that a caller has no right to what it asked for.
 var errForbidden = Refusal(http.StatusForbidden, "forbidden", "this credential has no right to do this")

@@ -89,6 +89,10 @@ func (d *Door) ProblemOf(err error) *Problem {
 	}
 	p := ProblemOf(err)
 	known := p.Status != 0
+	if errors.Is(err, context.DeadlineExceeded) && p.Status == http.StatusServiceUnavailable {
+		p.Detail = "the ledger is busy: there was no answer in time, perhaps because another process holds its " +
+			"lock; try again"
+	}
 	if errors.Is(err, projection.ErrArchived) { // which is something, elsewhere
 		p.Code = "archived"
 		where, tail, ok := d.segmentOf(err)

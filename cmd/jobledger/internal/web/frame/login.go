@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 
@@ -13,10 +14,12 @@ type loginView struct {
 	Title string
 	Wrong bool // the code was
 	Theme string
+	Next  string // where it leads; "": to the first page
 }
 
 func (p *Site) loginPage(w http.ResponseWriter, r *http.Request) error {
-	return p.Render(w, "login", loginView{Title: "Log in", Theme: themeOf(r)})
+	return p.Render(w, "login", loginView{Title: "Log in", Theme: themeOf(r),
+		Next: door.NextOf(r.URL.Query().Get("next"))})
 }
 
 // login begins a session for one who has the code of a login link.
@@ -31,9 +34,10 @@ func (p *Site) login(w http.ResponseWriter, r *http.Request) error {
 		return err
 	case !ok:
 		w.WriteHeader(http.StatusForbidden)
-		return p.Render(w, "login", loginView{Title: "Log in", Wrong: true, Theme: themeOf(r)})
+		return p.Render(w, "login", loginView{Title: "Log in", Wrong: true, Theme: themeOf(r),
+			Next: door.NextOf(given.Get("next"))})
 	}
-	p.Door.SeeOther(w, r, "/")
+	p.Door.SeeOther(w, r, cmp.Or(door.NextOf(given.Get("next")), "/"))
 	return nil
 }
 
@@ -58,7 +62,9 @@ func (p *Site) newLink(w http.ResponseWriter, r *http.Request) error {
 type problemView struct {
 	Frame
 	Problem  *door.Problem
-	Method   string  // of the form with the field that is wrong; "": there is none
+	Method   string // of the form with the field that is wrong; "": there is none
+	Field    string // that can be changed in it: the one that is wrong, or the reason
+	Action   string
 	Given    []Param // the other fields of it
 	Label    string
 	Value    string
@@ -76,9 +82,16 @@ func (v *problemView) addForm(r *http.Request) {
 	if r.Method == http.MethodPost {
 		given = r.PostForm
 	}
-	if field == "" || len(given[field]) > 1 || v.Problem.Status != http.StatusBadRequest || !given.Has(field) {
+	later := v.Problem.Status == http.StatusServiceUnavailable || v.Problem.Status == http.StatusUnauthorized
+	if field == "" && r.Method == http.MethodPost && later { // the same may be answered otherwise soon
+		field = "reason"
+	} else if v.Problem.Status != http.StatusBadRequest {
 		return
 	}
+	if field == "" || len(given[field]) > 1 || !given.Has(field) {
+		return
+	}
+	v.Field = field
 	v.Method, v.Value, v.Examples = strings.ToLower(r.Method), given.Get(field), examples[field]
 	v.Label = strings.ToUpper(field[:1]) + strings.ReplaceAll(field[1:], "_", " ")
 	for _, name := range api.SortedNames(given) {
@@ -102,5 +115,11 @@ func (p *Site) ShowProblem(w http.ResponseWriter, r *http.Request, problem *door
 		r.URL = &address
 	}
 	shown.Frame = p.EmptyFrame(r, http.StatusText(problem.Status))
+	if problem.Status == http.StatusUnauthorized { // nothing is said of the ledger
+		shown.Nav = nil
+	}
+	if shown.Action = shown.Path; r.Method == http.MethodPost {
+		shown.Action = r.URL.RequestURI()
+	}
 	return p.Render(w, "problem", shown)
 }

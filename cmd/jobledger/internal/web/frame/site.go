@@ -86,7 +86,7 @@ func (p *Site) Checked(routes []door.Route) []door.Route {
 
 // paramsOf are the parameters of pages, each once. Those that are not here have the parameters of a resource
 // of the API, or of none.
-var paramsOf = map[string][]string{"GET /login": nil, "GET /{$}": {"at"}, "GET /ledgers": nil,
+var paramsOf = map[string][]string{"GET /login": {"next"}, "GET /{$}": {"at"}, "GET /ledgers": nil,
 	"GET /api": nil, "GET /zone": {"back"},
 	"GET /lanes": api.LanePageParams, "GET /failures": api.FailureParams, "GET /workers": {"at", "all"},
 	"GET /workers/{worker}": {"at", "from", "to"}, "GET /queues/{queue}": {"at", "from", "to"},
