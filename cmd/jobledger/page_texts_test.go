@@ -79,6 +79,7 @@ var shownTexts = []shownText{
 	{"", "li", `Queues (?P<n>\d+)`, `SELECT count(*) AS n FROM (SELECT queue FROM made UNION SELECT q.value FROM
 		processes p JOIN past s ON s.kind = 'worker_started' AND s.data ->> 'boot' = p.boot JOIN json_each(s.data,
 		'$.queues') q WHERE stopped IS NULL AND ` + presentNow + `)`, false},
+	{"", "li", `Schedules (?P<n>\d+)`, `SELECT count(*) AS n FROM history WHERE kind = 'schedule_set'`, false},
 	{"", "li", `Workers (?P<n>\d+)`, `SELECT count(*) AS n FROM processes p WHERE stopped IS NULL AND ` +
 		presentNow, false},
 	{"", "svg label", `The last 24 h: above .*`, "", false}, // what is chosen at first
@@ -91,6 +92,7 @@ var shownTexts = []shownText{
 	{"", "dd", `.*`, "", false},                                 // a command; TestPagesCopy… has them
 	{"", "a", `Last 6 hours`, "", false},                        // the window that is the default
 	{"", "canvas label", `.* 0 shows everything,.*`, "", false}, // the name of a key
+	{"/schedules", "p", `No schedule is set\. .*`, "", false},   // a command
 	{"/jobs", "p quiet", `The jobs are as of pos (?P<pos>\d+); one that changes after that is left as it is\. ` +
 		`Nothing .*`, `SELECT $pos AS pos`, false},
 	{"/login", "p", `.*for 5 minutes\.`, "", false}, // a limit

@@ -13,6 +13,7 @@ import (
 	"jobledger/commands/cron"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/schedules"
 )
 
 // MaxJitter and MaxWithin bound what a schedule may say.
@@ -116,6 +117,19 @@ func Times(spec event.ScheduleSet) (times cron.Schedule, err error) {
 			Allowed: wrong.Want}
 	}
 	return times, err
+}
+
+// Upcoming returns the next ticks of s, at most so many, and none after until unless that is zero. There
+// are none where this process does not know the zone of s.
+func Upcoming(s schedules.Schedule, until time.Time, most int) (ticks []time.Time) {
+	times, err := Times(s.Spec)
+	if err != nil {
+		return nil
+	}
+	for t := s.Next; !t.IsZero() && len(ticks) < most && (until.IsZero() || !t.After(until)); t = times.Next(t) {
+		ticks = append(ticks, t)
+	}
+	return ticks
 }
 
 // Key returns the key of the job of a tick.

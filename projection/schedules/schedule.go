@@ -1,11 +1,11 @@
 // Package schedules is what the events of schedules add up to: what is enqueued when, and which tick is next.
 // [Evolve] is pure. The events carry the next tick, so neither it nor a replay computes one.
 //
-// The files: schedule.go has the fold, table.go its rows.
+// The files: schedule.go has the fold, table.go its rows, ticks.go what became of ticks.
 //
-// Held by TestHistoriesAreReadBackEqual of package projection, and by TestKeeperSet,
-// TestTickersOnJumpingClocks and TestVerifyFindsAlteredTimetable of package commands/schedule. This
-// package is not part of the Go API, and may change in any release.
+// Held by TestHistoriesAreReadBackEqual of package projection, by TestKeeperSet,
+// TestTickersOnJumpingClocks and TestVerifyFindsAlteredTimetable of package commands/schedule, and by
+// TestScheduleTicks of the program. This package is not part of the Go API, and may change in any release.
 package schedules
 
 import (

@@ -70,6 +70,12 @@ func List(ctx context.Context, tx *ledger.Tx) ([]Schedule, error) {
 	return query(ctx, tx, selected+` ORDER BY t.name`)
 }
 
+// Count returns how many schedules there are.
+func Count(ctx context.Context, tx *ledger.Tx) (n int64, err error) {
+	err = table.ScanOne(ctx, tx, `SELECT count(*) FROM timetable`, []any{&n})
+	return n, err
+}
+
 // Due returns the schedules whose next tick has come by now, the longest overdue first.
 func Due(ctx context.Context, tx *ledger.Tx, now time.Time) ([]Schedule, error) {
 	return query(ctx, tx, selected+` WHERE t.next_at <= ? ORDER BY t.next_at, t.name`, event.Micros(now))

@@ -2,6 +2,8 @@ package print
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/words"
@@ -56,15 +58,16 @@ type SpecJSON struct {
 type ScheduleJSON struct {
 	SpecJSON
 	Paused   bool     `json:"paused"`
-	Next     *string  `json:"next"`
-	LastTick *string  `json:"last_tick"`
-	LastJob  *string  `json:"last_job"`
-	Since    *string  `json:"since"`
-	Actor    *string  `json:"actor"`
-	Reason   *string  `json:"reason"`
-	Upcoming []string `json:"upcoming,omitempty"` // the next ticks, where they were asked for
-	Done     string   `json:"done,omitempty"`     // added, changed, removed or unchanged, after a change
-	AsOf     *string  `json:"as_of,omitempty"`
+	Next     *string  `json:"next" openapi:"format=date-time"`      // the next tick; null: none
+	LastTick *string  `json:"last_tick" openapi:"format=date-time"` // the last that made a job
+	LastJob  *string  `json:"last_job"`                             // an operator's too
+	Since    *string  `json:"since"`                                // of what set, paused or resumed it last
+	Actor    *string  `json:"actor"`                                // of that
+	Reason   *string  `json:"reason"`                               // of that
+	Upcoming []string `json:"upcoming,omitempty"`                   // the next ticks, where they were asked for
+	// after a change: added, changed, removed or unchanged
+	Done string  `json:"done,omitempty"`
+	AsOf *string `json:"as_of,omitempty"`
 }
 
 // NewScheduleJSON is s, whose last job has the id lastJob, for programs.
@@ -143,4 +146,93 @@ func Schedule(s schedules.Schedule, lastJob string, upcoming []time.Time, now ti
 		add("next", words.Time(t.In(zone)))
 	}
 	return pairs
+}
+
+// TickJSON is what became of a tick, or of several in a row that made no job for one reason, for programs.
+type TickJSON struct {
+	Tick string `json:"tick" openapi:"format=date-time"` // the first of several
+	// the last of several that made no job for one reason
+	To    string `json:"to" openapi:"format=date-time"`
+	Count int64  `json:"count"` // how many they are
+	Pos   int64  `json:"pos"`   // of the event
+	// at_once, retried, failed, cancelled, running, waiting or skipped
+	Outcome string  `json:"outcome" openapi:"enum=at_once,retried,failed,cancelled,running,waiting,skipped"`
+	Job     *string `json:"job"`   // that it made; null: none
+	State   *string `json:"state"` // of the job
+	Why     *string `json:"why"`   // it made no job: missed, late, too_old, too_many, overlap or refused
+	Detail  *string `json:"detail"`
+}
+
+// NewTickJSON is t for programs.
+func NewTickJSON(t schedules.Tick) TickJSON {
+	out := TickJSON{Tick: event.FormatTime(t.At), To: event.FormatTime(t.To), Count: t.Count, Pos: t.Pos,
+		Outcome: TickOutcome(t), Job: words.TextOrNull(string(t.Job.ID)), Why: words.TextOrNull(t.Why),
+		Detail: words.TextOrNull(t.Detail)}
+	if t.Why == "" {
+		out.State = words.TextOrNull(t.Job.State.String())
+	}
+	return out
+}
+
+// TickOutcomes are what may become of a tick, and what that is called.
+var TickOutcomes = [][2]string{{"at_once", "succeeded at once"}, {"retried", "succeeded after a retry"},
+	{"failed", "failed for good"}, {"cancelled", "cancelled"}, {"running", "running"}, {"waiting", "waiting"},
+	{"skipped", "skipped"}}
+
+// TickOutcome is what became of t, one of TickOutcomes.
+func TickOutcome(t schedules.Tick) string {
+	switch j := t.Job; {
+	case t.Why != "":
+		return "skipped"
+	case j.State == event.SucceededState && j.Attempt > 1:
+		return "retried"
+	case j.State == event.SucceededState:
+		return "at_once"
+	case j.State == event.FailedState:
+		return "failed"
+	case j.State == event.CancelledState:
+		return "cancelled"
+	case j.State == event.Running || j.State == event.ClaimedState:
+		return "running"
+	}
+	return "waiting"
+}
+
+// Ticks is a table of what became of ticks, at now.
+func Ticks(ticks []schedules.Tick, now time.Time) *words.Table {
+	t := &words.Table{Columns: []words.Column{{Title: "TICK"}, {Title: "OUTCOME"}, {Title: "JOB"},
+		{Title: "ATTEMPTS", Right: true, Drop: 2}, {Title: "WHY", Least: 12, Drop: 1}}}
+	for _, one := range ticks {
+		attempts, job := "-", "-"
+		if one.Why == "" {
+			attempts, job = fmt.Sprint(one.Job.Attempt), string(one.Job.ID)
+		}
+		t.Add(words.Time(one.At.In(now.Location())), TickText(one), job, attempts, TickWhy(one, now.Location()))
+	}
+	return t
+}
+
+// TickText is what became of t, in a word or some.
+func TickText(t schedules.Tick) string {
+	outcome := TickOutcome(t)
+	i := slices.IndexFunc(TickOutcomes, func(o [2]string) bool { return o[0] == outcome })
+	return TickOutcomes[i][1]
+}
+
+// TickWhy says why t made no job, or why its job did not succeed; "": there is nothing to say.
+func TickWhy(t schedules.Tick, zone *time.Location) string {
+	if t.Why == "" {
+		if t.Job.State != event.SucceededState {
+			return t.Job.ErrorCode
+		}
+		return ""
+	}
+	text := words.SkippedText(t.Why)
+	if t.Detail != "" {
+		text += ": " + t.Detail
+	}
+	if t.Count > 1 {
+		text = words.Count(t.Count, "tick") + ", the last at " + words.Time(t.To.In(zone)) + "; " + text
+	}
+	return text
 }

@@ -23,11 +23,13 @@ const (
 
 // Concern is something that may need attention, in words.
 type Concern struct {
-	Level  Level
-	Queue  string // that it is about; "": it is about workers, or about a schedule
-	Text   string // one sentence without its full stop
-	Code   string // of the finding of doctor that says the same; "": there is none
-	Remedy string // the words of the command that helps, without the program's name; "": none is known
+	Level Level
+	Queue string // that it is about; "": it is about workers, or about a schedule
+
+	Schedule string // that it is about; "": none
+	Text     string // one sentence without its full stop
+	Code     string // of the finding of doctor that says the same; "": there is none
+	Remedy   string // the words of the command that helps, without the program's name; "": none is known
 }
 
 // Line is c with what it is about.
@@ -109,6 +111,7 @@ func Say(p verdict.Problem, now time.Time) Concern {
 	case verdict.Behind:
 		c.Text, c.Remedy = sayBehind(p, now)
 	case verdict.Schedule:
+		c.Schedule = p.Schedule.Spec.Name
 		c.Text, c.Remedy = saySchedule(p, now)
 	default:
 		c.Text = sayRest(p, now)

@@ -15,6 +15,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/queues"
 	"jobledger/cmd/jobledger/internal/web/send"
 	"jobledger/cmd/jobledger/internal/web/then"
+	"jobledger/cmd/jobledger/internal/web/timetable"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/commands/archive"
 	"jobledger/ledger"
@@ -147,6 +148,7 @@ func (s *Server) handleOn(store *ledger.Store, pattern string) handle {
 func readers(pages *page.Pages) []door.Route {
 	past := &then.Pages{Site: pages.Site}
 	of := &queues.Pages{Site: pages.Site, Acts: pages.Acts}
+	timed := &timetable.Pages{Site: pages.Site, Acts: pages.Acts}
 	return slices.Concat(pages.API.Routes(), send.New(pages.API).Routes(), pages.Routes(), of.Routes(),
-		past.Routes(), pages.FrameRoutes())
+		timed.Routes(), past.Routes(), pages.FrameRoutes())
 }

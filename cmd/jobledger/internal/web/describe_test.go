@@ -619,6 +619,8 @@ func (d *describer) schema(t reflect.Type, request bool) object {
 	switch t {
 	case reflect.TypeFor[time.Time]():
 		return a("string", "date-time")
+	case reflect.TypeFor[json.RawMessage](): // any value
+		return object{}
 	case reflect.TypeFor[event.JobID]():
 		return a("string").with("pattern", "^[0-7][0-9A-HJKMNP-TV-Z]{25}$")
 	}

@@ -47,7 +47,7 @@ func TestLookIsKeptInCookies(t *testing.T) {
 func TestUnknownPathLeadsOn(t *testing.T) {
 	s := serve(t, "127.0.0.1:0")
 	session, _ := s.login()
-	for _, path := range []string{"/nosuch", "/schedules/x", "/api/v2"} {
+	for _, path := range []string{"/nosuch", "/nosuch/x", "/api/v2"} {
 		answer, page := s.do("GET", path, nil, "Cookie", session, "Accept", "text/html,*/*;q=0.8")
 		for _, part := range []string{`href="/jobs"`, `role="search"`, "there is nothing at this address"} {
 			if answer.StatusCode != http.StatusNotFound || !strings.Contains(page, part) {

@@ -1,6 +1,9 @@
 package words
 
 import (
+	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"jobledger/ledger/event"
@@ -23,6 +26,67 @@ func SkippedText(why string) string {
 		return "its job could not be enqueued"
 	}
 	return why
+}
+
+// WhenText says in words when a schedule ticks; "": it is not one of the common cases, and TimesText says it.
+func WhenText(spec event.ScheduleSet) string {
+	if spec.Every > 0 {
+		return ""
+	}
+	fields := strings.Fields(map[string]string{"@hourly": "0 * * * *", "@daily": "0 0 * * *",
+		"@midnight": "0 0 * * *", "@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *",
+		"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *"}[spec.Cron])
+	if len(fields) == 0 {
+		fields = strings.Fields(spec.Cron)
+	}
+	if len(fields) != 5 || fields[3] != "*" {
+		return ""
+	}
+	minute, err := strconv.Atoi(fields[0])
+	hour, hourErr := strconv.Atoi(fields[1])
+	at := fmt.Sprintf(" at %02d:%02d", hour, minute)
+	days := fields[2] == "*"
+	day, dayErr := strconv.Atoi(fields[2])
+	step, isStep := strings.CutPrefix(fields[0], "*/")
+	switch weekdays := fields[4] == "*"; {
+	case !weekdays && days && err == nil && hourErr == nil:
+		if name := weekday(fields[4]); name != "" {
+			return name + at
+		}
+	case !weekdays:
+	case days && fields[1] == "*" && isStep:
+		if n, err := strconv.Atoi(step); err == nil && n > 1 && 60%n == 0 {
+			return "every " + step + " minutes"
+		}
+	case days && fields[1] == "*" && fields[0] == "*":
+		return "each minute"
+	case err != nil:
+	case days && fields[1] == "*" && minute == 0:
+		return "each hour"
+	case days && fields[1] == "*":
+		return fmt.Sprintf("each hour at %02d past", minute)
+	case hourErr != nil:
+	case days:
+		return "each day" + at
+	case dayErr == nil:
+		return fmt.Sprintf("day %d of each month%s", day, at)
+	}
+	return ""
+}
+
+// weekday is the day of the week of a field of cron, in the plural; "": it is more than one.
+func weekday(field string) string {
+	if field == "1-5" || strings.EqualFold(field, "mon-fri") {
+		return "Monday to Friday"
+	}
+	for day := time.Sunday; day <= time.Saturday; day++ {
+		name := day.String()
+		if strings.EqualFold(field, name[:3]) || field == strconv.Itoa(int(day)) ||
+			day == time.Sunday && field == "7" {
+			return name + "s"
+		}
+	}
+	return ""
 }
 
 // TimesText says when a schedule ticks.

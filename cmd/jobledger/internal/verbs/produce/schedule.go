@@ -36,6 +36,8 @@ func scheduleActions() []scheduleAction {
 				"reason"}, jobFlags...)},
 		{name: "list", run: (*Verbs).listSchedules, flags: []string{"as-of", "wide"}},
 		{name: "show", args: "NAME", least: 1, most: 1, run: (*Verbs).showSchedule, flags: []string{"number"}},
+		{name: "ticks", args: "NAME", least: 1, most: 1, run: (*Verbs).ticksOfSchedule,
+			flags: []string{"number", "as-of"}},
 		{name: "pause", args: "NAME", least: 1, most: 1, run: (*Verbs).pauseSchedule, flags: []string{"reason"}},
 		{name: "resume", args: "NAME", least: 1, most: 1, run: (*Verbs).resumeSchedule,
 			flags: []string{"reason"}},
@@ -56,7 +58,8 @@ func (p *Verbs) Schedule() cli.Verb {
 		About: "set NAME makes a schedule be as the flags say; the same again changes nothing, and setting one " +
 			"never enqueues a job. 'jobledger work' and 'jobledger sweep' enqueue the jobs that are due: " +
 			"one for each time, however many processes there are. list, show NAME, pause NAME, resume NAME and " +
-			"remove NAME do what they say; run NAME enqueues a job now, besides those times. preview shows when an " +
+			"remove NAME do what they say; ticks NAME shows what became of the last times;" +
+			" run NAME enqueues a job now, besides those times. preview shows when an " +
 			"expression would tick, and needs no ledger. apply FILE sets a schedule for each line, a JSON object " +
 			"with the keys " + scheduleKeys + ", and with --prune removes all others.\n" +
 			"--cron takes minute, hour, day of the month, month and day of the week, with lists, ranges, steps and " +
@@ -79,7 +82,7 @@ func (p *Verbs) Schedule() cli.Verb {
 				"as the file says, and no others"},
 		},
 		Exits:        []int{cli.ExitNothing, cli.ExitConflict, cli.ExitBusy},
-		NamedActions: []string{"set", "show", "pause", "resume", "remove", "run"},
+		NamedActions: []string{"set", "show", "ticks", "pause", "resume", "remove", "run"},
 		Complete: map[string][]string{"": names, "catch-up": {"last", "all", "none"},
 			"overlap": {"skip", "wait", "replace", "allow"}},
 		Run: p.schedule,
@@ -116,7 +119,7 @@ func scheduleFlags() []cli.Flag {
 			false),
 		&cli.StringFlag{Name: "version", Usage: "only for workers of version `V`"},
 		cli.ListFlag("requires", "only for workers with the capability `LABEL`; may be repeated"),
-		cli.WholeFlag("number", "show `N` of the next times", 5, 1, 1000, "", "n"),
+		cli.WholeFlag("number", "show `N` of the next times, or of ticks the last ones", 5, 1, 1000, "", "n"),
 		&cli.BoolFlag{Name: "prune", Usage: "apply: remove the schedules that the file does not have"},
 		jobverb.ReasonFlag(),
 		cli.AsOfFlag(),

@@ -6,13 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 	"unicode/utf8"
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/print"
-	"jobledger/cmd/jobledger/internal/when"
-	"jobledger/commands"
 	"jobledger/commands/schedule"
 	"jobledger/ledger/event"
 )
@@ -77,37 +74,5 @@ func readSchedule(text []byte) (spec event.ScheduleSet, err error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return spec, cli.Usagef("text after the JSON object; a line holds one")
 	}
-	spec = event.ScheduleSet{Name: l.Name, Queue: l.Queue, Cron: l.Cron, Zone: l.Zone, CatchUp: l.CatchUp,
-		Overlap: l.Overlap, Priority: l.Priority, MaxAttempts: l.MaxAttempts, Version: l.Version,
-		Requires: l.Requires, Tags: l.Tags, Payload: string(l.Payload)}
-	if len(l.Payload) > 0 && l.Payload[0] == '"' {
-		if err := json.Unmarshal(l.Payload, &spec.Payload); err != nil {
-			return spec, cli.Usagef("payload: %w", err)
-		}
-	}
-	for _, d := range []struct {
-		key, text string
-		into      *time.Duration
-		most      time.Duration
-	}{
-		{"every", l.Every, &spec.Every, schedule.MaxWithin},
-		{"jitter", l.Jitter, &spec.Jitter, schedule.MaxJitter},
-		{"within", l.Within, &spec.Within, schedule.MaxWithin},
-		{"max_runtime", l.MaxRuntime, &spec.MaxRuntime, commands.MaxRunTime},
-	} {
-		if d.text == "" {
-			continue
-		}
-		if *d.into, err = time.ParseDuration(d.text); err != nil || *d.into < 0 || *d.into > d.most {
-			if *d.into, err = when.ReadDuration(d.key, d.text, 0, d.most, true); err != nil {
-				return spec, err
-			}
-		}
-	}
-	if l.From != "" {
-		if spec.From, err = time.Parse(time.RFC3339, l.From); err != nil {
-			return spec, cli.Usagef("from: %.60q is not a time such as 2026-05-04T15:04:05Z", l.From)
-		}
-	}
-	return spec, nil
+	return l.Spec()
 }

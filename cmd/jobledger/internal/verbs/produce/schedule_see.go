@@ -13,7 +13,6 @@ import (
 	"jobledger/commands/schedule"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
-	"jobledger/projection"
 	"jobledger/projection/schedules"
 )
 
@@ -53,15 +52,8 @@ func (p *Verbs) printChanges(c *cli.Context, service *commands.Service, changes 
 
 // scheduleJSON is s for programs.
 func scheduleJSON(c *cli.Context, tx *ledger.Tx, s schedules.Schedule) (print.ScheduleJSON, error) {
-	id, err := lastJob(c, tx, s)
+	id, err := s.LastJobID(c.Context, tx)
 	return print.NewScheduleJSON(s, id), err
-}
-
-func lastJob(c *cli.Context, tx *ledger.Tx, s schedules.Schedule) (event.JobID, error) {
-	if s.LastJob == 0 {
-		return "", nil
-	}
-	return projection.IDOf(c.Context, tx, s.LastJob)
 }
 
 func (p *Verbs) listSchedules(c *cli.Context, _ []string) error {
@@ -70,16 +62,8 @@ func (p *Verbs) listSchedules(c *cli.Context, _ []string) error {
 		if err != nil {
 			return err
 		}
-		then := p
-		var list []schedules.Schedule
-		if past.Given {
-			then = p.at(past.Moment)
-			var fold schedules.Fold
-			fold, err = schedules.AsOf(c.Context, tx, past.Pos)
-			list = fold.Sorted()
-		} else {
-			list, err = schedules.List(c.Context, tx)
-		}
+		then := p.at(past.Or(p.Now()))
+		list, err := schedules.At(c.Context, tx, past.Or(p.Now()).Pos)
 		switch {
 		case err != nil:
 			return err
@@ -118,24 +102,54 @@ func (p *Verbs) showSchedule(c *cli.Context, args []string) error {
 		if !s.Exists() {
 			return cli.Exitf(cli.ExitNothing, "no such schedule: %s", args[0])
 		}
-		id, err := lastJob(c, tx, s)
+		id, err := s.LastJobID(c.Context, tx)
 		if err != nil {
 			return err
 		}
-		var upcoming []time.Time
-		if times, err := schedule.Times(s.Spec); err == nil {
-			for t := s.Next; !t.IsZero() && len(upcoming) < c.Int("number"); t = times.Next(t) {
-				upcoming = append(upcoming, t)
-			}
-		}
+		upcoming := schedule.Upcoming(s, time.Time{}, c.Int("number"))
 		if !p.JSON {
 			return p.PrintPairs(print.Schedule(s, string(id), upcoming, p.Now())...)
 		}
 		shown := print.NewScheduleJSON(s, id)
-		for _, t := range upcoming {
-			shown.Upcoming = append(shown.Upcoming, event.FormatTime(t))
-		}
+		shown.Upcoming = words.Of(upcoming, event.FormatTime)
 		return p.PrintJSON(shown)
+	})
+}
+
+// ticksOfSchedule prints what became of the last ticks of a schedule.
+func (p *Verbs) ticksOfSchedule(c *cli.Context, args []string) error {
+	if err := schedule.CheckName(args[0]); err != nil {
+		return err
+	}
+	return p.Read(c.Context, func(tx *ledger.Tx) error {
+		past, err := p.PastFlag(c, tx)
+		if err != nil {
+			return err
+		}
+		q := schedules.Ticks{At: past.Or(p.Now()), Last: c.Int("number")}
+		if q.Of, err = schedules.Named(c.Context, tx, q.At, args[0]); err != nil {
+			return err
+		}
+		if len(q.Of) == 0 {
+			return cli.Exitf(cli.ExitNothing, "no such schedule: %s", args[0])
+		}
+		found, err := q.Read(c.Context, tx)
+		if err != nil {
+			return err
+		}
+		ticks := found.By[args[0]]
+		switch {
+		case len(ticks) == 0:
+			return cli.Exitf(cli.ExitNothing, "%s has not ticked yet", args[0])
+		case !p.JSON:
+			return p.PrintTable(print.Ticks(ticks, p.at(q.At).Now()))
+		}
+		for _, t := range ticks {
+			if err := p.PrintJSON(print.NewTickJSON(t)); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

@@ -38,6 +38,7 @@ func (a *Acts) Routes() (routes []door.Route) {
 			Needs: door.Operate, Queues: true, MaxBody: maxBody, Handle: a.queueHandler(verb), Doc: doc})
 	}
 	routes = append(routes, a.settingRoutes()...)
+	routes = append(routes, a.scheduleRoutes()...)
 	return append(routes, door.Route{Pattern: "POST " + api.Root + "/acts", Needs: door.Operate, Queues: true,
 		MaxBody: maxBody, Handle: a.acts, Doc: door.Doc{ID: "actOnJobs", Body: manyActs{}, Answer: Tally{},
 			Example: `{"act": "retry", "filter": {"queue": ["mail"], "state": ["failed"]}, "at": "pos:5",

@@ -110,6 +110,30 @@ func (a *API) resourceRoutes() (routes []door.Route) {
 	return routes
 }
 
+// Asked is a request for a resource that another package answers.
+type Asked struct {
+	context.Context
+	Request *http.Request
+	Params  url.Values
+	Tx      *ledger.Tx
+	Past    query.Past // the moment that the parameter at names
+}
+
+// Resource is the route of a resource with the rows that read returns; without doc.List it is one object.
+func (a *API) Resource(path string, doc door.Doc, read func(Asked) ([]any, error)) door.Route {
+	res := Resource{Path: path, Doc: doc, form: one}
+	if doc.List {
+		res.form = list
+	}
+	res.read = func(a *API, q *question) error {
+		return readAll(a, q, func(tx *ledger.Tx, past query.Past) ([]any, error) {
+			return read(Asked{q, q.asked, q.params, tx, past})
+		}, func(row any, _ query.Past) any { return row })
+	}
+	return door.Route{Pattern: "GET " + Root + path, Needs: door.Read, Doc: doc,
+		Handle: func(w http.ResponseWriter, r *http.Request) error { return a.answer(w, r, res) }}
+}
+
 // octets are the media types of bytes that nothing is said about.
 var octets = []string{"application/octet-stream"}
 
@@ -117,6 +141,7 @@ var octets = []string{"application/octet-stream"}
 type question struct {
 	context.Context
 	job    string // of the path
+	asked  *http.Request
 	params url.Values
 	limit  int             // rows of the page; 0: all
 	add    func(any) error // adds a row to the answer
@@ -188,7 +213,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, res Resource) error
 	if err != nil {
 		return ErrQuery
 	}
-	q := &question{Context: r.Context(), job: r.PathValue("job"), params: a.pinned(params)}
+	q := &question{Context: r.Context(), job: r.PathValue("job"), asked: r, params: a.pinned(params)}
 	if q.limit, err = res.Check(q.params); err == nil && strings.Contains(res.Path, "{job}") {
 		err = checkJob(q.job)
 	}

@@ -63,6 +63,9 @@ var Params = map[string]Param{
 	"{attempt}": {About: "The number of the attempt.", Schema: `{"type": "integer", "minimum": 1}`},
 	"{stream}": {About: "Standard output or standard error.",
 		Schema: `{"type": "string", "enum": ["out", "err"]}`},
+	"{schedule}": {About: "The name of the schedule."},
+	"listScheduleTicks.last": {About: "The last so many; 24 unless it is given.",
+		Schema: `{"type": "integer", "minimum": 1, "maximum": 1000, "default": 24}`},
 	"{token}": {About: "The lease token of the claim."},
 	"{boot}":  {About: "The boot of the process: a ULID of its own, in capitals.", Schema: aULID},
 

@@ -10,6 +10,8 @@ type Concern struct {
 	Code   string // of doctor
 	Remedy string // a command line
 	Href   string
+	// what Href is about, where Queue is empty
+	Subject string
 }
 
 // LevelNames are how urgent a concern is.

@@ -128,6 +128,7 @@ type Moment struct {
 var navigation = []navGroup{
 	{"Now", []navLink{{Name: "Overview", Href: "/"}, {Name: "Jobs", Href: "/jobs"},
 		{Name: "Failures", Href: "/failures"}, {Name: "Queues", Href: "/queues"},
+		{Name: "Schedules", Href: "/schedules"},
 		{Name: "Workers", Href: "/workers"}}},
 	{"Then", []navLink{{Name: "Lanes", Href: "/lanes"}, {Name: "Events", Href: "/events"},
 		{Name: "Tail", Href: "/tail"}, {Name: "Diff", Href: "/diff"}, {Name: "Incident", Href: "/incident"}}},

@@ -72,7 +72,7 @@ func readAsset(name string, imported *regexp.Regexp, content map[string][]byte,
 func compact(text []byte) []byte {
 	text = regexp.MustCompile(`(?s)/\*.*?\*/`).ReplaceAll(text, nil)
 	text = regexp.MustCompile(`\s+`).ReplaceAll(text, []byte(" "))
-	return regexp.MustCompile(`;? ?([{};]) ?|([,:]) `).ReplaceAll(text, []byte("$1$2"))
+	return regexp.MustCompile(`;? ?([{};]) ?|([,:]) | ([>+]) `).ReplaceAll(text, []byte("$1$2$3"))
 }
 
 // assetTypes are the media types of assets.
@@ -98,7 +98,7 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 	_, addresses := Assets()
 	for _, name := range []string{"login", "problem", "overview", "lanes", "jobs", "job", "events",
 		"failures", "workers", "worker", "queue", "diff", "incident", "integrity", "acts", "ledgers", "api",
-		"zone", "queues", "setting"} {
+		"zone", "queues", "setting", "schedules", "schedule"} {
 		t := template.New("frame.html").Funcs(template.FuncMap{
 			"asset": func(name string) string { return addresses[name] },
 			"path":  url.PathEscape,

@@ -10,6 +10,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/projection/status"
+	"jobledger/projection/verdict"
 )
 
 // Sizes of the strip, in which people and machines are above what failed.
@@ -112,6 +113,12 @@ func (f *Frame) addCounts(figures view.Figures, v view.Verification) {
 			silent++
 		}
 	}
+	late := int64(0)
+	for _, p := range figures.Problems {
+		if p.Code == verdict.Schedule {
+			late++
+		}
+	}
 	for _, g := range f.Nav {
 		for i := range g.Links {
 			n := &g.Links[i]
@@ -123,6 +130,8 @@ func (f *Frame) addCounts(figures view.Figures, v view.Verification) {
 				n.Bad = counted(figures.Codes.Attempts)
 			case "/queues":
 				n.Count = fmt.Sprint(len(figures.Setup.Names))
+			case "/schedules":
+				n.Count, n.Bad = fmt.Sprint(figures.Schedules), counted(late)
 			case "/workers":
 				if n.Count = fmt.Sprint(len(figures.Workers)); silent > 0 {
 					n.Bad, n.Count = fmt.Sprint(silent), "/ "+n.Count

@@ -95,6 +95,7 @@ type actsView struct {
 	Why    string // of some it is not possible
 	Actor  string
 	Began  string
+	About  string // the address of the queue or the schedule that it was done to; "": it is about jobs
 	Act    string // what was done, as its events say it; "": nothing was
 	Same   string // the command line that does the same; "": there is none
 }

@@ -84,6 +84,17 @@ func (p *Pages) actPage(w http.ResponseWriter, r *http.Request) error {
 		shown.Actor, shown.Began = did.Actor, did.Begin.In(p.Now().Location()).Format("2006-01-02 15:04:05")
 		shown.Events = "/events?" + url.Values{"after": {strconv.FormatInt(pos-1, 10)},
 			"to": {fmt.Sprintf("pos:%d", to)}, "actor": {did.Actor}}.Encode()
+		if about := did.About(); about != "" {
+			switch kind := did.Kind(); {
+			case kind == event.KindScheduleRemoved:
+				shown.About = "/schedules"
+			case strings.HasPrefix(kind.String(), "schedule_"):
+				shown.About = "/schedules/" + url.PathEscape(about)
+			default:
+				shown.About = "/queues/" + url.PathEscape(about)
+			}
+			return nil
+		}
 		var jobs []act.Chosen
 		f := ledger.Filter{After: pos - 1, Until: to, Kinds: []event.Kind{did.Kind()}, Actor: did.Actor}
 		for e, err := range tx.Events(r.Context(), f) {

@@ -14,7 +14,6 @@ import (
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/projection/query"
 	"jobledger/projection/status"
-	"jobledger/projection/verdict"
 )
 
 // maxCodes is how many groups of failures the overview shows.
@@ -28,11 +27,12 @@ type codeView struct {
 
 // addConcern adds c.
 func (v *overviewView) addConcern(c state.Concern) {
-	shown := frame.Concern{Level: frame.LevelNames[c.Level], Queue: c.Queue, Text: c.Text, Code: c.Code,
+	shown := frame.Concern{Level: frame.LevelNames[c.Level], Queue: c.Queue, Subject: "Workers", Text: c.Text,
+		Code: c.Code,
 		Href: "/queues/" + url.PathEscape(c.Queue) + v.AtQuery()}
 	switch {
-	case c.Code == string(verdict.Schedule):
-		shown.Href = ""
+	case c.Schedule != "":
+		shown.Subject, shown.Href = c.Schedule, "/schedules/"+url.PathEscape(c.Schedule)+v.AtQuery()
 	case c.Queue == "":
 		shown.Href = "/workers" + v.AtQuery()
 	}

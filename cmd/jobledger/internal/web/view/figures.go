@@ -9,6 +9,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/query"
+	"jobledger/projection/schedules"
 	"jobledger/projection/status"
 	"jobledger/projection/verdict"
 )
@@ -26,6 +27,8 @@ type Figures struct {
 	Queues  []status.Queue
 	Workers []status.Worker
 	Overdue int64 // leases
+
+	Schedules int64 // how many there are
 
 	Problems []verdict.Problem // what is not well
 	Setup    status.Setup      // of the queues
@@ -51,6 +54,7 @@ func ReadFigures(ctx context.Context, tx *ledger.Tx, now time.Time) (f Figures, 
 		f.Overdue += q.Overdue
 	}
 	f.Setup, err = status.SetupOf(ctx, tx, projection.Now(now), f.Queues, f.Workers)
+	f.Schedules, err = schedules.Count(ctx, tx)
 	return f, err
 }
 

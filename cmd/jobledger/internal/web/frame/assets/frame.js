@@ -15,7 +15,7 @@ function keysOff() {
   try { return localStorage.getItem(off) === "1"; } catch { return false; }
 }
 
-const pages = {o: "", j: "jobs", f: "failures", q: "queues", w: "workers", l: "lanes", e: "events", t: "tail", d: "diff", i: "incident",
+const pages = {o: "", j: "jobs", f: "failures", q: "queues", s: "schedules", w: "workers", l: "lanes", e: "events", t: "tail", d: "diff", i: "incident",
   v: "integrity"};
 
 // step moves the focus to the first link of the next row of a table, or of the one before.
