@@ -109,6 +109,8 @@ func apply(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job, c
 	switch c := c.(type) {
 	case Cancel:
 		after, err = applyCancel(ctx, tx, actor, fresh, c)
+	case Edit:
+		after, err = applyEdit(ctx, tx, actor, fresh, c)
 	case Unblock:
 		after, err = applyUnblock(ctx, tx, actor, fresh, c)
 	case ReportStop:
@@ -163,7 +165,7 @@ func mayBeStale(err error) bool {
 // transition, so that a copy of the job from before it has the right seq.
 func needsRow(c action) bool {
 	switch c := c.(type) {
-	case Retry, Erase, ReportStop, Unblock:
+	case Retry, Erase, ReportStop, Unblock, Edit:
 		return true
 	case Cancel:
 		return c.Token != "" // the end of the work is recorded too

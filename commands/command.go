@@ -12,8 +12,8 @@ import (
 )
 
 // Command is one thing that the owner of a claim or an operator may ask of a job: Heartbeat, Succeed, Fail
-// and Release take a token, Cancel may take one; Retry, Reschedule, Unblock and Erase take none. Commands are
-// passed by value.
+// and Release take a token, Cancel may take one; Retry, Reschedule, Edit, Unblock and Erase take none.
+// Commands are passed by value.
 type Command interface {
 	action
 
@@ -152,7 +152,8 @@ func (c Release) credentials() (token, owner string)   { return c.Token, c.Owner
 // CheckCommand returns an InvalidError for a command that no job could permit.
 func CheckCommand(c Command) error {
 	switch c := c.(type) {
-	case Heartbeat, Succeed, Fail, Release, TakeOver, ReportStop, Cancel, Retry, Reschedule, Erase, Unblock:
+	case Heartbeat, Succeed, Fail, Release, TakeOver, ReportStop, Cancel, Retry, Reschedule, Edit, Erase,
+		Unblock:
 		return c.check()
 	}
 	return &InvalidError{"command", fmt.Sprintf("%T", c), "the commands of this package, by value"}

@@ -48,19 +48,3 @@ func decideSurvived(j projection.Job, past follow.PastClaim, c Heartbeat, at tim
 	body := &event.Survived{CannotEnd: c.CannotEnd, LeaseUntil: addTruncated(at, hold)}
 	return journal.Fact{Job: j, Body: body, Worker: past.Given.Worker, Attempt: past.Given.Attempt}
 }
-
-// endedInOrder reports whether an owner that is not a zombie may send a heartbeat for a claim that has ended:
-// it has ended the claim itself, and the heartbeat was under way; or the job was cancelled, of which a
-// heartbeat is how the owner learns.
-func endedInOrder(past follow.PastClaim) bool {
-	if past.Ending == nil {
-		return false
-	}
-	switch past.Ending.Body.(type) {
-	case *event.Succeeded, *event.Failed, *event.Released:
-		return true
-	case *event.Cancelled:
-		return past.Latest
-	}
-	return false
-}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"jobledger/commands/internal/journal"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -97,19 +98,8 @@ func (n newJob) compare(j projection.Job) error {
 	if n.ID != "" && j.ID == n.id {
 		what = fmt.Sprintf("id %s", n.id)
 	}
-	switch {
-	case j.Erased:
-		return &ConflictError{n.name(), j.ID, what + " belongs to it, and its payload was erased"}
-	case j.Queue != n.Queue:
-		return &ConflictError{n.name(), j.ID, what + " belongs to it, in the queue " + j.Queue}
-	case j.Key != n.Key:
-		return &ConflictError{n.name(), j.ID, what + " belongs to it, with another key"}
-	case j.UniqueWhile != n.UniqueWhile && j.UniqueWhile != "":
-		return &ConflictError{n.name(), j.ID, what + " belongs to it while it is " + j.UniqueWhile}
-	case j.UniqueWhile != n.UniqueWhile:
-		return &ConflictError{n.name(), j.ID, what + " belongs to it, and its key is for ever"}
-	case string(j.Payload) != string(n.Payload) && j.PayloadAt == 0:
-		return &ConflictError{n.name(), j.ID, what + " belongs to it, with another payload"}
+	if why := journal.Other(j, n.Queue, n.Key, n.UniqueWhile, n.Payload); why != "" {
+		return &ConflictError{n.name(), j.ID, what + " belongs to it" + why}
 	}
 	return errNoChange
 }

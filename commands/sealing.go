@@ -74,16 +74,7 @@ func (s *Service) seal(ctx context.Context, actor, reason string,
 		if err := invalid(check.Sealing(body)); err != nil {
 			return err
 		}
-		e := event.Event{Pos: tx.Next(), At: tx.At(), Actor: actor, Body: body}
-		if _, err := journal.Record(ctx, tx, journal.Fact{Actor: actor, Body: body}); err != nil {
-			return err
-		}
-		if body.Sealed {
-			err = tree.SealIn(ctx, tx, e.At)
-		}
-		if err == nil {
-			after, err = projection.EvolveSealing(now, e)
-		}
+		after, err = journal.Seal(ctx, tx, actor, now, body)
 		return err
 	})
 	if err != nil {

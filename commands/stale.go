@@ -17,7 +17,7 @@ import (
 // A command that repeats the ending of its claim, with the same content, gives no error and no fact: it was
 // answered before, and the answer was lost. Everything else is a RefusedError, with the fact of the refusal
 // unless that is recorded already, or the command is a heartbeat that an orderly owner sends: see
-// endedInOrder and decideSurvived. A fact without a body is none.
+// follow.PastClaim.EndedInOrder and decideSurvived. A fact without a body is none.
 func decideStale(j projection.Job, past follow.PastClaim, c ownerCommand, at time.Time) (journal.Fact,
 	error) {
 	if past.Ending != nil && sameEnding(*past.Ending, past.Salt, c) {
@@ -30,7 +30,7 @@ func decideStale(j projection.Job, past follow.PastClaim, c ownerCommand, at tim
 	switch {
 	case ok && refused.Err == ErrCancelled && beat.CannotEnd != "":
 		return decideSurvived(j, past, beat, at), refused
-	case past.Refused || ok && endedInOrder(past):
+	case past.Refused || ok && past.EndedInOrder():
 		return journal.Fact{}, refused
 	}
 	body := &event.Refused{Command: c.name(), Why: refused.Why}

@@ -196,6 +196,11 @@ func askings() []asking {
 		{"reschedule to what it is", func(s *pureJob) commands.Action {
 			return commands.Reschedule{RunAt: ref(s.job.RunAt), Priority: ref(s.job.Priority)}
 		}},
+		{"edit, 9 attempts", always(commands.Edit{MaxAttempts: 9, MaxRuntime: time.Hour,
+			Requires: []string{"gpu"}})},
+		{"edit to what it is", func(s *pureJob) commands.Action {
+			return commands.Edit{MaxAttempts: s.job.MaxAttempts, MaxRuntime: s.job.MaxRuntime}
+		}},
 	}
 }
 

@@ -29,6 +29,7 @@ var from = map[event.Kind][]event.State{
 	event.KindUnblocked:   {event.Blocked},
 	event.KindTakenOver:   {event.ClaimedState, event.Running},
 	event.KindReplaced:    {event.Queued, event.Blocked},
+	event.KindEdited:      {event.Queued, event.Blocked},
 }
 
 // Evolve returns j after e, the next event of the same job. It is pure: commands and every replay use it. It
@@ -110,6 +111,12 @@ func Evolve(j Job, e event.Event) (Job, error) {
 		}
 	case *event.Replaced:
 		j.PayloadAt, j.Payload = e.Pos, nil
+	case *event.Edited:
+		j.MaxAttempts, j.MaxRuntime = cmp.Or(b.MaxAttempts, j.MaxAttempts), cmp.Or(b.MaxRuntime, j.MaxRuntime)
+		j.Backoff = cmp.Or(b.Backoff, j.Backoff)
+		if len(b.Requires) > 0 {
+			j.Requires = b.Requires
+		}
 	case *event.Rescheduled:
 		j.RunAt, j.Priority = b.RunAt, b.Priority
 	case *event.TakenOver:

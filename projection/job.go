@@ -22,11 +22,11 @@ type Job struct {
 	Group       string // "": none
 	Tags        map[string]string
 	MaxAttempts int
-	MaxRuntime  time.Duration // as enqueued, or as an operator who retried it said; 0: none
+	MaxRuntime  time.Duration // as enqueued, or as an operator said since; 0: none
 	Version     string        // "": any worker
 	Requires    []string
 	After       []string      // the jobs that it was to wait for when it was enqueued, as the event has them
-	Backoff     event.Backoff // as enqueued; zero: event.DefaultBackoff
+	Backoff     event.Backoff // as enqueued, or edited; zero: event.DefaultBackoff
 	Schedule    string        // whose job it is; "": of none
 	Tick        time.Time     // the moment of the schedule that it is for; zero: none
 

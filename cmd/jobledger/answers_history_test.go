@@ -222,7 +222,8 @@ func (g *generated) operate() {
 		g.apply(actor, some(), commands.Retry{Reason: "again",
 			Delay: time.Duration(r.IntN(2)*r.IntN(99)) * time.Second})
 	case 2:
-		g.apply(actor, waiting(), commands.Reschedule{RunAt: &later, Reason: "later"})
+		g.apply(actor, waiting(), commands.Edit{MaxRuntime: 90*time.Hour + time.Duration(g.moment%7)*
+			time.Minute, Reschedule: commands.Reschedule{RunAt: &later, Reason: "later"}})
 	case 3, 4:
 		g.apply(actor, waiting(), commands.Reschedule{Priority: &priority, Reason: "first"})
 	case 5:

@@ -35,6 +35,10 @@ func arrange(t testing.TB, s *commands.Service, wait func(time.Duration)) {
 	ok(err)
 	_, err = s.Apply(t.Context(), ada, held[0].ID, commands.Unblock{Reason: "all are there"})
 	ok(err)
+	_, err = s.Apply(t.Context(), ada, held[0].ID, commands.Edit{MaxAttempts: 9, MaxRuntime: time.Hour,
+		Backoff: event.Backoff{Min: time.Second, Max: time.Hour, Factor: 3}, Requires: []string{"gpu"},
+		Reschedule: commands.Reschedule{Reason: "patience"}})
+	ok(err)
 	_, err = s.Apply(t.Context(), ada, held[0].ID, commands.Cancel{})
 	ok(err)
 	for _, payload := range []string{"first", "second"} {

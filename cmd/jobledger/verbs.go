@@ -39,6 +39,7 @@ func (p *program) verbs() []cli.Verb {
 		operate.Cancel(),
 		operate.Retry(),
 		operate.Reschedule(),
+		operate.Edit(),
 		operate.Unblock(),
 		operate.Pause(),
 		operate.Resume(),

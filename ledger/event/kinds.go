@@ -50,6 +50,7 @@ const (
 	KindArchivePolicy
 	KindSurvived
 	KindArchiveDescribed
+	KindEdited
 )
 
 // facts are what is true of every event of a kind. No other list of kinds says so: code asks for a fact, and
@@ -119,6 +120,7 @@ var kinds = [...]struct {
 	KindSurvived:        {"survived", body[Survived], ofJob | ofClaim | signOfLife | afterClaim},
 
 	KindArchiveDescribed: {"archive_described", body[ArchiveDescribed], 0},
+	KindEdited:           {"edited", body[Edited], moves | operator},
 }
 
 func body[T any, B interface {

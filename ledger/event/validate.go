@@ -119,6 +119,8 @@ func (e *Event) content() error {
 		}
 	case *QueueDefaults:
 		s.backoff(b.Backoff)
+	case *Edited:
+		s.backoff(b.Backoff)
 	case *Restored:
 		if (b.HeadSize == 0) != (b.HeadRoot == "") {
 			s.fail("head_root", b.HeadRoot)

@@ -66,3 +66,19 @@ func (c *PastClaim) Add(e event.Event, token, command string, j projection.Job) 
 		c.Ending = &e
 	}
 }
+
+// EndedInOrder reports whether an owner that is not a zombie may send a heartbeat for a claim that has ended:
+// it has ended the claim itself, and the heartbeat was under way; or the job was cancelled, of which a
+// heartbeat is how the owner learns.
+func (c *PastClaim) EndedInOrder() bool {
+	if c.Ending == nil {
+		return false
+	}
+	switch c.Ending.Body.(type) {
+	case *event.Succeeded, *event.Failed, *event.Released:
+		return true
+	case *event.Cancelled:
+		return c.Latest
+	}
+	return false
+}

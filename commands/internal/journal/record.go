@@ -1,6 +1,7 @@
 // Package journal is the one write path: every event, with the rows that it changes, goes through [Record].
 //
 //   - record.go: [Fact], an event about to be recorded, and Record
+//   - differ.go: what an edit changes, and whether a job is the one asked for; sealing.go: how sealing begins
 //   - delay.go: what is not to begin before the command of a job that was cancelled has ended
 //   - unblock_dependents.go: what an event means for the jobs that wait for its job
 //

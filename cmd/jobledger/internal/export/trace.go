@@ -248,7 +248,7 @@ func (t *tracer) mark(e event.Event) {
 		mark.Args["schedule"], mark.Args["reason"] = event.Said(b, "name"), event.Said(b, "reason")
 	case *event.ScheduleSkipped:
 		mark.Args["schedule"], mark.Args["why"], mark.Args["ticks"] = b.Name, b.Why, b.Count
-	case *event.Cancelled, *event.Retried, *event.Rescheduled, *event.Erased:
+	case *event.Cancelled, *event.Retried, *event.Rescheduled, *event.Edited, *event.Erased:
 		mark.Args["reason"] = event.Said(b, "reason")
 	case *event.Rebuilt, *event.Restored, *event.Imported, *event.Sealing, *event.Archived,
 		*event.Removed, *event.ArchivePolicy, *event.ArchiveDescribed:

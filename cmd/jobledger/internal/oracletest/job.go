@@ -135,6 +135,16 @@ func (j *job) add(e *Event) {
 		if j.state == "queued" && j.run.Before(e.At) {
 			j.run = e.At
 		}
+	case "edited":
+		if n := e.number("max_attempts"); n > 0 {
+			j.maxAttempts = n
+		}
+		if d := e.Data["max_runtime"]; d != nil {
+			j.maxRuntime = d
+		}
+		if list := e.Data["requires"]; list != nil {
+			j.requires = list
+		}
 	case "rescheduled":
 		j.run, j.priority = e.time("run_at"), e.number("priority")
 	}

@@ -186,8 +186,8 @@ func (l *Ledger) came(from, to Moment) []any {
 }
 
 // operators are the kinds of what operators do.
-var operators = []string{"cancelled", "retried", "rescheduled", "erased", "queue_paused", "queue_resumed",
-	"rebuilt", "restored", "queue_limited", "queue_defaults", "schedule_set", "schedule_paused",
+var operators = []string{"cancelled", "retried", "edited", "rescheduled", "erased", "queue_paused",
+	"queue_resumed", "rebuilt", "restored", "queue_limited", "queue_defaults", "schedule_set", "schedule_paused",
 	"schedule_resumed", "schedule_removed"}
 
 // Acts is what operators did within w, in the order of the last event of each: jobs to which the same was

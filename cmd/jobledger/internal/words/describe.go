@@ -41,6 +41,8 @@ func Describe(e event.Event, zone *time.Location) string {
 		d.stopped(b)
 	case *event.Survived:
 		d.survived(b)
+	case *event.Edited:
+		d.edited(b)
 	case *event.Replaced:
 		d.add("payload of %s by %s", Count(b.PayloadBytes, "byte"), e.Actor)
 	case *event.TakenOver:
@@ -213,6 +215,15 @@ func (d *description) rescheduled(b *event.Rescheduled) {
 	d.add("by %s", d.event.Actor)
 	d.add("runs at %s", d.moment(b.RunAt))
 	d.add("priority %d", b.Priority)
+	d.reason(b.Reason)
+}
+
+func (d *description) edited(b *event.Edited) {
+	d.add("by %s", d.event.Actor)
+	d.addIf(b.MaxAttempts > 0, "up to %s", Count(int64(b.MaxAttempts), "attempt"))
+	d.addIf(b.MaxRuntime > 0, "max runtime %s", Duration(b.MaxRuntime))
+	d.addIf(b.Backoff != event.Backoff{}, "backoff %s", BackoffText(b.Backoff))
+	d.addIf(len(b.Requires) > 0, "only with %s", strings.Join(b.Requires, ", "))
 	d.reason(b.Reason)
 }
 
