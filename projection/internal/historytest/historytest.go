@@ -110,7 +110,7 @@ func NewFold() *Fold {
 		Schedules: make(schedules.Fold)}
 }
 
-// bodiesOf are the payloads and results that the events of v1 and v2 name, by pos.
+// bodiesOf are the payloads and results that the events of the histories name, by pos.
 func bodiesOf(events []event.Event) map[int64]ledger.StoredBody {
 	results := map[string]string{"001": "the result", "005": "secret", "008": "", "011": ""}
 	erased := make(map[int64]bool)
