@@ -53,7 +53,9 @@ func ReadFigures(ctx context.Context, tx *ledger.Tx, now time.Time) (f Figures, 
 	for _, q := range f.Queues {
 		f.Overdue += q.Overdue
 	}
-	f.Setup, err = status.SetupOf(ctx, tx, projection.Now(now), f.Queues, f.Workers)
+	if f.Setup, err = status.SetupOf(ctx, tx, projection.Now(now), f.Queues, f.Workers); err != nil {
+		return f, err
+	}
 	f.Schedules, err = schedules.Count(ctx, tx)
 	return f, err
 }
