@@ -206,15 +206,17 @@ func TestScheduleTicks(t *testing.T) {
 // The pages of schedules say when each ticks next, what became of its last tick and who stopped it, now and
 // then; the navigation and the verdict lead to them.
 func TestSchedulePages(t *testing.T) {
+	clock := func(s *scenario) func() time.Time { // it stands, since servers read it while the test goes on
+		now := s.Now.In(time.FixedZone("", 3600))
+		return func() time.Time { return now }
+	}
 	s := newScenario(t)
-	clock := func() time.Time { return s.Now.In(time.FixedZone("", 3600)) }
-	get := getter(t, serveStore(t, s.Store, clock))
+	get := getter(t, serveStore(t, s.Store, clock(s)))
 	if status, _, page := get("/schedules"); status != 200 || !strings.Contains(page, "No schedule is set") {
 		t.Errorf("without a schedule: %d\n%s", status, page)
 	}
 	s = ticking(t, 61)
-	clock = func() time.Time { return s.Now.In(time.FixedZone("", 3600)) }
-	served := serveStore(t, s.Store, clock)
+	served := serveStore(t, s.Store, clock(s))
 	get = getter(t, served)
 	var all struct{ Items []map[string]any }
 	_, _, body := get("/api/v1/schedules")
@@ -273,7 +275,7 @@ func TestSchedulePages(t *testing.T) {
 		}
 	}
 	s.wait(10 * time.Minute) // no process ticks
-	get = getter(t, serveStore(t, s.Store, clock))
+	get = getter(t, serveStore(t, s.Store, clock(s)))
 	_, _, overview := get("/")
 	const link = `<a href="/schedules/poll-orders">poll-orders</a> <span class="quiet">(D44)`
 	if !strings.Contains(overview, link) {

@@ -472,7 +472,11 @@ func TestWorkManyDeploys(t *testing.T) {
 	s.enqueueLines(jobs)
 	released, done := 0, regexp.MustCompile(` (\d+) succeeded, \d+ failed, (\d+) released, `)
 	for i := range deploys {
-		w := s.work("-j", "4", "--", "sh", "-c", `sleep `+nap+`; exec sh -c 'echo done; exit 0'`)
+		sleep := nap
+		if i == 0 { // the jobs of this one are under way when the second signal comes, however slow the machine
+			sleep = "60"
+		}
+		w := s.work("-j", "4", "--", "sh", "-c", `sleep `+sleep+`; exec sh -c 'echo done; exit 0'`)
 		s.eventually("the worker works", func() bool {
 			out, err := s.command("list", "--limit", "1000", "--json").Output()
 			return err == nil && bytes.Contains(out, fmt.Appendf(nil, `-%d"`, w.Process.Pid))
