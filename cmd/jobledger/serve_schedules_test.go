@@ -244,6 +244,12 @@ func TestSchedulePages(t *testing.T) {
 	if !strings.Contains(then, "4 schedules, as they were then") || strings.Contains(then, "?act=") {
 		t.Errorf("as of a moment at which nothing was paused:\n%s", then)
 	}
+	for queue, at := range map[string]string{"digests": "", "reports": "?at=pos%3A2"} { // what it feeds, and fed
+		_, _, fed := get("/queues/" + queue + at)
+		if !strings.Contains(fed, `"/schedules/digest`+at+`">digest</a>`) {
+			t.Errorf("the page of %s%s does not lead to the schedule that feeds it:\n%s", queue, at, fed)
+		}
+	}
 	_, _, one := get("/schedules/digest")
 	for _, part := range []string{"cron: */15 * * * * → */10 * * * *; queue: reports → digests",
 		"“every ten minutes is enough”", "Last ticks", "Next ticks"} {

@@ -79,6 +79,11 @@ func (f *Frame) AtQuery() string {
 	return "?" + url.Values{"at": {f.At}}.Encode()
 }
 
+// ScheduleAddress is the address of the page of a schedule, at the moment of the page.
+func (f *Frame) ScheduleAddress(name string) string {
+	return "/schedules/" + url.PathEscape(name) + f.AtQuery()
+}
+
 // WithAt is a query about the moment of the page.
 func (f *Frame) WithAt(query url.Values) url.Values {
 	if f.At != "" {

@@ -32,7 +32,7 @@ func (v *overviewView) addConcern(c state.Concern) {
 		Href: "/queues/" + url.PathEscape(c.Queue) + v.AtQuery()}
 	switch {
 	case c.Schedule != "":
-		shown.Subject, shown.Href = c.Schedule, "/schedules/"+url.PathEscape(c.Schedule)+v.AtQuery()
+		shown.Subject, shown.Href = c.Schedule, v.ScheduleAddress(c.Schedule)
 	case c.Queue == "":
 		shown.Href = "/workers" + v.AtQuery()
 	}

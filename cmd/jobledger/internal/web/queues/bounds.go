@@ -41,7 +41,7 @@ type defaultsView struct {
 }
 
 // fedView is a schedule that feeds the queue.
-type fedView struct{ Name, Times, Next string }
+type fedView struct{ Name, Href, Times, Next string }
 
 // maxGroups is how many groups the page of a queue shows.
 const maxGroups = 20
@@ -78,7 +78,8 @@ func (v *queueView) addSetup(ctx context.Context, tx *ledger.Tx, m projection.Mo
 		case !s.Next.IsZero():
 			next = words.Time(s.Next.In(zone))
 		}
-		v.Defaults.Schedules = append(v.Defaults.Schedules, fedView{s.Spec.Name, words.TimesText(s.Spec), next})
+		v.Defaults.Schedules = append(v.Defaults.Schedules,
+			fedView{s.Spec.Name, v.ScheduleAddress(s.Spec.Name), words.TimesText(s.Spec), next})
 	}
 	return nil
 }

@@ -104,7 +104,7 @@ func (p *Pages) listPage(w http.ResponseWriter, r *http.Request) error {
 				shown.Paused++
 			}
 		}
-		shown.Ahead = newAhead(all, now, shown.href)
+		shown.Ahead = newAhead(all, now, shown.ScheduleAddress)
 		return nil
 	})
 	if err != nil {
@@ -117,13 +117,6 @@ func (p *Pages) listPage(w http.ResponseWriter, r *http.Request) error {
 		shown.Command += " --as-of " + frame.Quoted(shown.At)
 	}
 	return p.Render(w, "schedules", shown)
-}
-
-// href is the address of the page of a schedule at the moment of v.
-func (v *listView) href(name string) string { return hrefOf(&v.Frame, name) }
-
-func hrefOf(f *frame.Frame, name string) string {
-	return "/schedules/" + url.PathEscape(name) + f.AtQuery()
 }
 
 // rows are the schedules as pages show them at m, with what became of their last ticks.
@@ -148,7 +141,7 @@ func (p *Pages) rows(r *http.Request, tx *ledger.Tx, of []schedules.Schedule, m 
 		}
 	}
 	for _, s := range of {
-		row := rowView{Name: s.Spec.Name, Href: hrefOf(f, s.Spec.Name), Queue: s.Spec.Queue,
+		row := rowView{Name: s.Spec.Name, Href: f.ScheduleAddress(s.Spec.Name), Queue: s.Spec.Queue,
 			QueueRef: "/queues/" + url.PathEscape(s.Spec.Queue) + f.AtQuery(), Paused: s.Paused,
 			When: words.WhenText(s.Spec), Cron: words.TimesText(s.Spec), Wrong: wrong[s.Spec.Name],
 			Next: momentOf(s.Next, now)}
