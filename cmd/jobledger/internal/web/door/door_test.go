@@ -3,7 +3,9 @@ package door
 import (
 	"errors"
 	"net"
+	"net/url"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -147,4 +149,29 @@ func TestGzipAsAccepted(t *testing.T) {
 			t.Errorf("Accept-Encoding %q: %t", header, !want)
 		}
 	}
+}
+
+// A login leads to a path of this server, whatever it was asked to lead to.
+func FuzzNextOf(f *testing.F) {
+	for _, text := range []string{"/jobs?queue=mail", "//evil.example/", `/\evil.example`, "/jobs#x", "",
+		"https://evil.example/", "/login", "/./login", "/%6cogin", "/\t/evil.example", "/.//evil.example",
+		"/%2f/evil.example", "/jobs\x00"} {
+		f.Add(text)
+	}
+	base, err := url.Parse("https://jobs.example.com/tools/login")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		next := NextOf(text)
+		if next == "" {
+			return
+		}
+		// A browser drops tabs and line feeds, and takes \ for /.
+		read := strings.NewReplacer("\t", "", "\n", "", "\r", "", `\`, "/").Replace(next)
+		to, err := base.Parse(read)
+		if err != nil || to.Scheme != base.Scheme || to.Host != base.Host || strings.HasPrefix(to.Path, "/login") {
+			t.Errorf("%q leads to %v, %v", text, to, err)
+		}
+	})
 }

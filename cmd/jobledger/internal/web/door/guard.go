@@ -276,7 +276,7 @@ func wayBack(r *http.Request) string {
 func NextOf(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || len(text) > maxNext || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(text, "/") ||
-		strings.HasPrefix(text, "//") || strings.HasPrefix(text, "/login") ||
+		strings.HasPrefix(text, "//") || strings.HasPrefix(path.Clean(u.Path), "/login") ||
 		strings.ContainsAny(text, "\\\r\n\t") {
 		return ""
 	}
