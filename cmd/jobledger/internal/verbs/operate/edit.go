@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/bulk"
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/cli/jobverb"
 	"jobledger/cmd/jobledger/internal/print"
@@ -22,17 +21,12 @@ func (p *Verbs) Edit() cli.Verb {
 			"has failures, the next failure is the last one. Of several jobs each is tried; the first failure gives " +
 			"the exit code.",
 		Args: "JOB…", MinArgs: 1, MaxArgs: cli.AnyNumber,
-		Flags: []cli.Flag{
+		Flags: append([]cli.Flag{
 			cli.DurationFlag("max-runtime", "from now on an attempt may take `D` at most", "", time.Millisecond,
 				commands.MaxRunTime, false),
 			cli.WholeFlag("max-attempts", "give up after `N` failures", 0, 1, commands.MaxMaxAttempts, "as it is"),
 			&cli.StringFlag{Name: "backoff", Usage: "how long to wait after failures: `'min 1s, max 1h, factor 2'`"},
-			&cli.StringFlag{Name: "run-at", Usage: "not before `TIME`, such as 02:00 or 'fri 2pm'"},
-			cli.DurationFlag("delay", "not before `D` from now; 0s is now", "", 0, commands.MaxRunTime, true),
-			cli.WholeFlag("priority", "`N` from -100 to 100; higher is claimed first", 0, -commands.MaxPriority,
-				commands.MaxPriority, "as it is"),
-			jobverb.ReasonFlag(), spreadFlag(),
-		},
+		}, whenFlags()...),
 		Examples: []cli.Example{
 			{"jobledger edit 01JB2Q… --max-runtime 3h --reason 'it has grown'", "before it is claimed"},
 			{"jobledger edit 01JB2Q… --max-attempts 20 --backoff 'min 1m, max 1h, factor 2'", "more patience"},
@@ -45,19 +39,12 @@ func (p *Verbs) Edit() cli.Verb {
 }
 
 func (p *Verbs) edit(c *cli.Context) error {
-	runAt, given, err := jobverb.RunAt(p.Program, c)
+	when, err := p.whenAsked(c)
 	if err != nil {
 		return err
 	}
-	command := commands.Edit{MaxAttempts: c.Int("max-attempts"),
-		Reschedule: commands.Reschedule{Reason: c.String("reason")}}
+	command := commands.Edit{MaxAttempts: c.Int("max-attempts"), Reschedule: when}
 	command.MaxRuntime, _ = cli.DurationValue(c, "max-runtime")
-	if given {
-		command.RunAt = &runAt
-	}
-	if c.IsSet("priority") {
-		command.Priority = new(c.Int("priority"))
-	}
 	if command.Backoff, err = jobverb.Backoff(c); err != nil {
 		return err
 	}
@@ -66,7 +53,6 @@ func (p *Verbs) edit(c *cli.Context) error {
 		return cli.Usagef("nothing to change: give --max-runtime, --max-attempts, --backoff, --priority, " +
 			"--run-at or --delay")
 	}
-	p.ReparseTimes = func() { runAt, _, _ = jobverb.RunAt(p.Program, c) } // command has its address
 	if !isBulk(c) {
 		if err := notBulk(c, mayReschedule); err != nil {
 			return err
@@ -78,16 +64,14 @@ func (p *Verbs) edit(c *cli.Context) error {
 			return print.JobState(after, p.Now())
 		})
 	}
-	spread, spreads := cli.DurationValue(c, "spread")
-	if spreads && command.RunAt == nil {
-		return cli.Usagef("--spread needs --run-at or --delay, from which on the jobs are to run")
+	spread, err := spreadOf(c, when)
+	if err != nil {
+		return err
 	}
 	return p.bulk(c, bulkAct{past: "edited", may: mayReschedule,
 		choose: func(j projection.Job) commands.Command {
 			each := command
-			if each.RunAt != nil {
-				each.RunAt = new(command.RunAt.Add(bulk.Spread(j.ID, spread)))
-			}
+			each.Reschedule = spread(j)
 			return each
 		}})
 }

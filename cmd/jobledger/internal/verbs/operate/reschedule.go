@@ -18,13 +18,7 @@ func (p *Verbs) Reschedule() cli.Verb {
 			"+10m; a time that is past means now. Only jobs that are queued can be rescheduled. Of several jobs " +
 			"each is tried; the first failure gives the exit code.",
 		Args: "JOB…", MinArgs: 1, MaxArgs: cli.AnyNumber,
-		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "run-at", Usage: "not before `TIME`, such as 02:00 or 'fri 2pm'"},
-			cli.DurationFlag("delay", "not before `D` from now; 0s is now", "", 0, commands.MaxRunTime, true),
-			cli.WholeFlag("priority", "`N` from -100 to 100; higher is claimed first", 0, -commands.MaxPriority,
-				commands.MaxPriority, "as it is"),
-			jobverb.ReasonFlag(), spreadFlag(),
-		},
+		Flags: whenFlags(),
 		Examples: []cli.Example{
 			{"jobledger reschedule 01JB2Q… --delay 0s", "now, however long its backoff"},
 			{"jobledger reschedule 01JB2Q… --run-at 02:30 --reason 'after the backup'", "at the next half past two"},
@@ -34,22 +28,13 @@ func (p *Verbs) Reschedule() cli.Verb {
 		},
 		Exits: jobverb.OperatorExits,
 		Run: func(c *cli.Context) error {
-			runAt, given, err := jobverb.RunAt(p.Program, c)
+			command, err := p.whenAsked(c)
 			if err != nil {
 				return err
-			}
-			command := commands.Reschedule{Reason: c.String("reason")}
-			if given {
-				command.RunAt = &runAt
-			}
-			if c.IsSet("priority") {
-				priority := c.Int("priority")
-				command.Priority = &priority
 			}
 			if command.RunAt == nil && command.Priority == nil {
 				return cli.Usagef("nothing to change: give --run-at, --delay or --priority")
 			}
-			p.ReparseTimes = func() { runAt, _, _ = jobverb.RunAt(p.Program, c) } // command has its address
 			if isBulk(c) {
 				return p.rescheduleMany(c, command)
 			}
@@ -68,17 +53,53 @@ func (p *Verbs) Reschedule() cli.Verb {
 
 // rescheduleMany carries out command on the jobs that a filter selects.
 func (p *Verbs) rescheduleMany(c *cli.Context, command commands.Reschedule) error {
-	spread, spreads := cli.DurationValue(c, "spread")
-	if spreads && command.RunAt == nil {
-		return cli.Usagef("--spread needs --run-at or --delay, from which on the jobs are to run")
+	spread, err := spreadOf(c, command)
+	if err != nil {
+		return err
 	}
 	return p.bulk(c, bulkAct{past: "rescheduled", may: mayReschedule,
-		choose: func(j projection.Job) commands.Command {
-			each := command
-			if each.RunAt != nil {
-				at := command.RunAt.Add(bulk.Spread(j.ID, spread))
-				each.RunAt = &at
-			}
-			return each
-		}})
+		choose: func(j projection.Job) commands.Command { return spread(j) }})
+}
+
+// whenFlags are those of the verbs that change when jobs run.
+func whenFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "run-at", Usage: "not before `TIME`, such as 02:00 or 'fri 2pm'"},
+		cli.DurationFlag("delay", "not before `D` from now; 0s is now", "", 0, commands.MaxRunTime, true),
+		cli.WholeFlag("priority", "`N` from -100 to 100; higher is claimed first", 0, -commands.MaxPriority,
+			commands.MaxPriority, "as it is"),
+		jobverb.ReasonFlag(), spreadFlag(),
+	}
+}
+
+// whenAsked reads whenFlags, without the spread. Its RunAt is read again where the times are.
+func (p *Verbs) whenAsked(c *cli.Context) (command commands.Reschedule, err error) {
+	runAt, given, err := jobverb.RunAt(p.Program, c)
+	if err != nil {
+		return command, err
+	}
+	command.Reason = c.String("reason")
+	if given {
+		command.RunAt = &runAt
+	}
+	if c.IsSet("priority") {
+		command.Priority = new(c.Int("priority"))
+	}
+	p.ReparseTimes = func() { runAt, _, _ = jobverb.RunAt(p.Program, c) } // command has its address
+	return command, nil
+}
+
+// spreadOf returns what command is for each job, with --spread.
+func spreadOf(c *cli.Context, command commands.Reschedule) (func(projection.Job) commands.Reschedule, error) {
+	spread, spreads := cli.DurationValue(c, "spread")
+	if spreads && command.RunAt == nil {
+		return nil, cli.Usagef("--spread needs --run-at or --delay, from which on the jobs are to run")
+	}
+	return func(j projection.Job) commands.Reschedule {
+		each := command
+		if each.RunAt != nil {
+			each.RunAt = new(command.RunAt.Add(bulk.Spread(j.ID, spread)))
+		}
+		return each
+	}, nil
 }
