@@ -14,6 +14,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/sqltext"
+	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/projection"
@@ -184,6 +185,32 @@ func (p *Site) Begin(f *Frame, r *http.Request, params url.Values, tx *ledger.Tx
 		*f, err = p.FrameAt(r, params, tx, m, title)
 	}
 	return m, err
+}
+
+// BeginStatus makes f the frame of a page about all queues, which is what the verb status prints, and reads
+// their figures at the moment that params name. now is when those are of, in the zone of the page.
+func (p *Site) BeginStatus(f *Frame, r *http.Request, params url.Values, title string) (figures view.Figures,
+	now time.Time, err error) {
+	err = p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
+		m, err := p.Begin(f, r, params, tx, title)
+		if err != nil {
+			return err
+		}
+		if now = p.Clock(m).At; m.Given {
+			figures, err = view.ReadFiguresAsOf(r.Context(), tx, m.Moment)
+			return err
+		}
+		if figures, now, err = p.Figures.Read(r.Context(), tx, now); err == nil {
+			now = now.In(p.Now().Location()) // the figures may have been read for another reader
+			f.Pos, f.AsOf = figures.Pos, words.Time(now)
+		}
+		return err
+	})
+	f.Live, f.API, f.SQL, f.Command = f.Ago == "", "/api/v1/status", f.CountsSQL(""), "jobledger status"
+	if f.At != "" {
+		f.Command += " --as-of " + Quoted(f.At)
+	}
+	return figures, now, err
 }
 
 // FrameAt is the frame of a page about m, which may be now.

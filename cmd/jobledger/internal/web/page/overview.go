@@ -9,9 +9,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/frame"
 	"jobledger/cmd/jobledger/internal/web/queues"
-	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/cmd/jobledger/internal/words"
-	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection/status"
 )
@@ -42,33 +40,12 @@ func (p *Pages) overview(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var shown overviewView
-	var figures view.Figures
-	now := p.Now()
-	err = p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
-		m, err := p.Begin(&shown.Frame, r, query, tx, "Overview")
-		if err != nil {
-			return err
-		}
-		if now = p.Clock(m).At; m.Given {
-			figures, err = view.ReadFiguresAsOf(r.Context(), tx, m.Moment)
-			return err
-		}
-		if figures, now, err = p.Figures.Read(r.Context(), tx, now); err == nil {
-			now = now.In(p.Now().Location()) // the figures may have been read for another reader
-			shown.Pos, shown.AsOf = figures.Pos, words.Time(now)
-		}
-		return err
-	})
+	figures, now, err := p.BeginStatus(&shown.Frame, r, query, "Overview")
 	if err != nil {
 		return err
 	}
-	shown.Live = shown.Ago == ""
-	shown.API = "/api/v1/status"
-	shown.SQL = shown.CountsSQL("")
-	shown.Command = "jobledger status"
 	if shown.At != "" {
 		shown.Counts = print.CountsNow(figures.Queues)
-		shown.Command += " --as-of " + frame.Quoted(shown.At)
 	}
 	shown.Workers = print.Workers(figures.Workers, now)
 	var total status.Queue

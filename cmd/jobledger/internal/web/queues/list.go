@@ -14,7 +14,6 @@ import (
 	"jobledger/cmd/jobledger/internal/web/frame"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/cmd/jobledger/internal/words"
-	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/status"
@@ -69,30 +68,9 @@ func (p *Pages) list(w http.ResponseWriter, r *http.Request) error {
 			query.Get("sort"), strings.Join(names, ", ")))
 	}
 	var shown listView
-	var figures view.Figures
-	now := p.Now()
-	err = p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
-		m, err := p.Begin(&shown.Frame, r, query, tx, "Queues")
-		if err != nil {
-			return err
-		}
-		if now = p.Clock(m).At; m.Given {
-			figures, err = view.ReadFiguresAsOf(r.Context(), tx, m.Moment)
-			return err
-		}
-		if figures, now, err = p.Figures.Read(r.Context(), tx, now); err == nil {
-			now = now.In(p.Now().Location())
-			shown.Pos, shown.AsOf = figures.Pos, words.Time(now)
-		}
-		return err
-	})
+	figures, now, err := p.BeginStatus(&shown.Frame, r, query, "Queues")
 	if err != nil {
 		return err
-	}
-	shown.Live, shown.API, shown.Command = shown.Ago == "", "/api/v1/status", "jobledger status"
-	shown.SQL = shown.CountsSQL("")
-	if shown.At != "" {
-		shown.Command += " --as-of " + frame.Quoted(shown.At)
 	}
 	for _, name := range figures.Setup.Names {
 		shown.Rows = append(shown.Rows, newRow(name, figures, now, shown.AtQuery()))

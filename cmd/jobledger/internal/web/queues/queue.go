@@ -93,15 +93,14 @@ func (p *Pages) readQueue(r *http.Request, tx *ledger.Tx, s query.Lanes, shown *
 	if m.Given {
 		figures, err = view.ReadFiguresAsOf(ctx, tx, m.Moment)
 	} else if figures, _, err = p.Figures.Read(ctx, tx, now); err == nil {
-		figures.Queues, figures.Workers, err = status.Both{At: m.Or(now)}.Read(ctx, tx)
+		if figures.Queues, figures.Workers, err = (status.Both{At: m.Or(now)}).Read(ctx, tx); err == nil {
+			figures.Setup, err = status.SetupOf(ctx, tx, m.Or(now), figures.Queues, figures.Workers)
+		}
 	}
 	if err != nil {
 		return err
 	}
-	setup, err := status.SetupOf(ctx, tx, m.Or(now), figures.Queues, figures.Workers)
-	if err != nil {
-		return err
-	}
+	setup := figures.Setup
 	shown.Known = slices.Contains(setup.Names, shown.Name)
 	q := status.Queue{Queue: projection.Queue{Name: shown.Name}}
 	if i := slices.IndexFunc(figures.Queues, func(q status.Queue) bool { return q.Name == shown.Name }); i >= 0 {
