@@ -377,9 +377,9 @@ const (
 
 var shownTables = []shownTable{
 	{"/", "queues", 1, courseSQL, false},
-	{"/", "failures of the last hour", 2, `SELECT t.queue AS Queue, coalesce(f.data ->> 'error_code', f.data ->>
-		'reason') AS Code, count(*) AS Attempts, count(DISTINCT f.job) AS Jobs, '‹clock ' || min(f.at) ||
-		'›–‹clock ' || max(f.at) || '›' AS "From–to" FROM past f JOIN made t ON t.job = f.job WHERE f.kind IN
+	{"/", "failures of the last hour", 2, `SELECT t.queue AS Queue, ` + causeSQL + ` AS Cause, count(*) AS
+		Attempts, count(DISTINCT f.job) AS Jobs, '‹clock ' || min(f.at) || '›' AS First, '‹clock ' ||
+		max(f.at) || '›' AS Last FROM past f JOIN made t ON t.job = f.job WHERE f.kind IN
 		('failed', 'reclaimed') AND f.at > $hour GROUP BY 1, 2`, false},
 	{"/", "jobs by state", 1, `SELECT queue AS QUEUE, ` + statusSQL + ` FROM made GROUP BY queue UNION ALL SELECT
 		'total', ` + statusSQL + ` FROM made HAVING count(DISTINCT queue) > 1`, false},
@@ -462,10 +462,10 @@ var shownTables = []shownTable{
 		FROM depth d WHERE d.queue = n.queue AND i = 1), 0) AS HELD, coalesce((SELECT p99 FROM p99 p WHERE p.queue =
 		n.queue AND i = 0), '-') || ' → ' || coalesce((SELECT p99 FROM p99 p WHERE p.queue = n.queue AND i = 1),
 		'-') AS "WAIT P99" FROM names n`, false},
-	{"/incident", "failures", 1, `SELECT coalesce(f.data ->> 'error_code', f.data ->> 'reason') AS CODE,
-		count(*) AS ATTEMPTS, count(DISTINCT f.job) AS JOBS, '‹clock ' || min(f.at) || '›' AS FIRST, '‹clock ' ||
-		max(f.at) || '›' AS LAST FROM past f WHERE f.kind IN ('failed', 'reclaimed') AND f.at > $from AND f.at <=
-		$end GROUP BY 1`, false},
+	{"/incident", "failures", 2, `SELECT t.queue AS Queue, ` + causeSQL + ` AS Cause, count(*) AS Attempts,
+		count(DISTINCT f.job) AS Jobs, '‹clock ' || min(f.at) || '›' AS First, '‹clock ' || max(f.at) || '›' AS
+		Last FROM past f JOIN made t ON t.job = f.job WHERE f.kind IN ('failed', 'reclaimed') AND f.at > $from AND
+		f.at <= $end GROUP BY 1, 2`, false},
 	{"/events", "events", 1, eventsSQL + `WHERE pos > CAST($pos AS integer) - 100`, false},
 	{"/tail", "events", 1, eventsSQL + `WHERE pos IN (SELECT pos FROM past WHERE kind <> 'heartbeat' ORDER BY
 		pos DESC LIMIT 100)`, false},

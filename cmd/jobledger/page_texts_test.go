@@ -269,9 +269,7 @@ func init() {
 			count(*) AS n FROM states s JOIN made c ON c.state = s.state WHERE c.job IN (SELECT job FROM (` +
 			groupSQL + `)) GROUP BY i ORDER BY i)
 			SELECT group_concat(n || ' ' || state, ', ') AS text FROM n`, false},
-		{"/failures", "failures/Detail", `(?P<text>.*)`, `WITH f AS (` + groupSQL + ` ORDER BY f.pos DESC LIMIT 1)
-			SELECT replace(substr(data ->> 'error_detail', 1, instr(data ->> 'error_detail' || char(10), char(10)) -
-			1), char(27), '\x1b') AS text FROM f`, false},
+		{"/failures", "failures/Detail", `(?P<text>.*)`, detailSQL, false},
 		{"/failures", "failures/Code", `(?P<text>.*)`, `SELECT $rowb AS text`, false},
 		{"/failures", "failures/Act", `(?:Retry (?P<n>\d+)…)?`, `WITH f AS (` + groupSQL + `), n AS (SELECT count(*)
 			AS n FROM made m JOIN f ON f.job = m.job WHERE m.state = 'failed' AND NOT EXISTS (SELECT 1 FROM past x
@@ -297,10 +295,8 @@ func init() {
 		{"/queues/{queue}", "p quiet", `(?P<failed>\S+) a minute`, `SELECT failed FROM (` + tilesSQL + `)`, false},
 		{"/queues/{queue}", "p quiet", `of the last hour; half of them (?P<p50>.*)`, `SELECT p50 FROM (` +
 			tilesSQL + `)`, false},
-		{"/queues/{queue}", "causes/Detail", `(?P<text>.*)`, `WITH f AS (` + strings.NewReplacer("$rowa",
-			"$name", "$rowb", "$rowa").Replace(groupSQL) + ` ORDER BY f.pos DESC LIMIT 1) SELECT replace(substr(data
-			->> 'error_detail', 1, instr(data ->> 'error_detail' || char(10), char(10)) - 1), char(27), '\x1b') AS
-			text FROM f`, false},
+		{"/queues/{queue}", "causes/Detail", `(?P<text>.*)`, strings.NewReplacer("$rowa", "$name",
+			"$rowb", "$rowa").Replace(detailSQL), false},
 		{"/queues/{queue}", "causes/Cause", `(?P<text>.*)`, `SELECT $rowa AS text`, false},
 		{"/queues/{queue}", "figcaption", `Attempts every 3m .*|Run time p99 p50|Wait .* p99 p90 p50`, "", false},
 		{"/queues/{queue}", "svg label", `Depth: ready up to (?P<a>\d+), later up to (?P<b>\d+), ` +
@@ -386,10 +382,11 @@ func init() {
 			BETWEEN $ga AND coalesce(nullif($gb, ''), $ga)`, false},
 		{"/incident", "li", `(?P<a>[\d:]+)(?:–(?P<b>[\d:]+))? .*`, inTimeline, true},
 		{"/incident", "li operator", `(?P<a>[\d:]+)(?:–(?P<b>[\d:]+))? .*`, inTimeline, true},
-		{"/incident", "failures/DETAIL", `.*`, `SELECT data ->> 'error_detail' || ' ' || replace(data ->>
-			'error_detail', char(27), '\x1b') FROM past WHERE kind = 'failed' AND data ->> 'error_code' = $rowa`,
-			true},
-		{"/incident", "failures/CODE", `(?P<text>.*)`, `SELECT $rowa AS text`, false},
+		{"/incident", "failures/Detail", `(?P<text>.*)`, detailSQL, false},
+		{"/incident", "failures/Cause", `(?P<text>.*)`, `SELECT $rowb AS text`, false},
+		{"/", "failures of the last hour/Detail", `(?P<text>.*)`, strings.ReplaceAll(detailSQL, "$from", "$hour"),
+			false},
+		{"/", "failures of the last hour/Cause", `(?P<text>.*)`, `SELECT $rowb AS text`, false},
 
 		{"/integrity", "p verdict", `✓ Verified (?P<n>\d+) of (?P<tail>\d+) events, 2026-03-15 08:00:00\+00:00: .*`,
 			`SELECT count(*) AS n, max(pos) AS tail FROM history`, false},
@@ -435,6 +432,10 @@ const (
 		(f.data ->> 'signal') || ')', '') END)`
 	groupSQL = `SELECT f.* FROM past f JOIN made t ON t.job = f.job WHERE f.kind IN ('failed', 'reclaimed') AND
 		t.queue = $rowa AND ` + causeSQL + ` = $rowb AND f.at > $from AND f.at <= $end`
+	// detailSQL is the last detail of such a group.
+	detailSQL = `WITH f AS (` + groupSQL + ` ORDER BY f.pos DESC LIMIT 1) SELECT replace(substr(data ->>
+		'error_detail', 1, instr(data ->> 'error_detail' || char(10), char(10)) - 1), char(27), '\x1b') AS text
+		FROM f`
 )
 
 func fmtAtoms(which string) string { return strings.Replace(atomsSQL, "%s", which, 1) }

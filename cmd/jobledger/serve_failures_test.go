@@ -234,6 +234,17 @@ func TestFailureShowsCause(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, page)
 		}
 	}
+	for _, path := range []string{"/", "/incident?from=-1h"} {
+		_, _, page := get(path)
+		link := regexp.MustCompile(`href="(/jobs\?[^"]*failure=f1-[^"]*)">exit 69</a>`).FindStringSubmatch(page)
+		if len(link) == 0 || !strings.Contains(page, "550 no such user user") {
+			t.Errorf("%s does not lead from the cause to its jobs:\n%s", path, page)
+			continue
+		}
+		if _, _, jobs := get(html.UnescapeString(link[1])); !strings.Contains(jobs, "<p>12 jobs") {
+			t.Errorf("%s leads to other jobs:\n%s", path, jobs)
+		}
+	}
 	code, out, messages := s.run(120, "report", "failures", "--cause")
 	if code != 0 || !strings.Contains(out, "550 no such user …") || strings.Count(out, "f1-") != 1 {
 		t.Errorf("%d %s %s", code, out, messages)

@@ -5,7 +5,7 @@
 //	err = report.WriteMarkdown(w)
 //	err = report.Depth.WriteSVG(chart) // the report shows it as depth.svg
 //
-// A [Report] is data: which workers lost jobs, what was taken back, refused and given up, failures by code,
+// A [Report] is data: which workers lost jobs, what was taken back, refused and given up, failures by cause,
 // what operators did, the depth of the queues minute by minute, and what is wrong with the ledger. It
 // costs memory for what went wrong, not for what went well, and it prints the first rows of each table.
 //

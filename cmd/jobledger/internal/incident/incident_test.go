@@ -68,7 +68,7 @@ func TestInvestigateBadNight(t *testing.T) {
 	if jobs != len(r.Taken) || !names["charlie-render"] {
 		t.Errorf("%d jobs lost by %v, %d reclaims", jobs, names, len(r.Taken))
 	}
-	for _, g := range r.Failures {
+	for _, g := range r.Failures.List {
 		attempts += g.Attempts
 	}
 	if attempts != r.Activity.Failed+r.Activity.Reclaimed {

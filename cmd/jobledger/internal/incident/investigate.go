@@ -81,11 +81,10 @@ func (in *investigation) ask(end time.Time) (err error) {
 	if err != nil {
 		return err
 	}
-	failures, err := query.Failures{Span: *s}.Read(ctx, tx)
+	in.Failures, err = query.Failures{Span: *s, By: query.ByCause}.Read(ctx, tx)
 	if err != nil {
 		return err
 	}
-	in.Failures = failures.List
 	err = query.Failures{Span: *s}.Each(ctx, tx, func(f query.Failure) {
 		if f.GivenUp {
 			in.GivenUp = append(in.GivenUp, f)

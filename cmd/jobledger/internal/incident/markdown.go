@@ -179,10 +179,10 @@ func (r *Report) attempts(w *markdown) {
 			return []any{e.At, quote(string(e.Job)), e.Attempt, quote(e.Worker.Name), quote(b.Command),
 				quote(b.Why), offered}
 		})
-	section(w, "Failures by code", "code, attempts, jobs, first, last, the last detail", r.Failures,
-		"attempts.csv", func(g *query.FailureGroup) []any {
-			return []any{quote(g.Code), g.Attempts, len(g.Jobs), g.First, g.Last,
-				quote(words.Truncate(strings.TrimSpace(g.Example), 200))}
+	section(w, "Failures by cause", "queue, cause, attempts, jobs, first, last, the last detail",
+		r.Failures.List, "attempts.csv", func(g *query.FailureGroup) []any {
+			return []any{quote(g.Queue), quote(words.FailureText(g.Code, g.Exit)), g.Attempts, len(g.Jobs), g.First,
+				g.Last, quote(words.Truncate(strings.TrimSpace(g.Example), 200))}
 		})
 	if len(r.GivenUp) > 0 {
 		section(w, "Jobs given up", "at, job, queue, attempt, worker, code", r.GivenUp, "attempts.csv",

@@ -38,7 +38,7 @@ type Report struct {
 	Taken    []query.TakenJob
 	Refused  []event.Event // each with a body of type *event.Refused
 	GivenUp  []query.Failure
-	Failures []*query.FailureGroup // by code, the largest first
+	Failures query.FailureGroups // by cause
 	Depth    *Depth
 	Verified audit.Verified // of the events of the window and their jobs, when the report was made
 }

@@ -28,24 +28,6 @@ func AttemptsChart(n *query.Course, zone *time.Location) *chart.Chart {
 
 func StepOf(n *query.Course) time.Duration { return time.Duration(n.Step * float64(time.Second)) }
 
-// CodesTable is what failed, by code, perhaps with the last detail; nil: nothing did.
-func CodesTable(codes []*query.FailureGroup, details bool, zone *time.Location) *words.Table {
-	if len(codes) == 0 {
-		return nil
-	}
-	t := &words.Table{Columns: []words.Column{{Title: "CODE"}, {Title: "ATTEMPTS", Right: true},
-		{Title: "JOBS", Right: true}, {Title: "FIRST"}, {Title: "LAST"}}}
-	if details {
-		t.Columns = append(t.Columns, words.Column{Title: "DETAIL"})
-	}
-	for _, c := range codes {
-		cells := []string{c.Code, fmt.Sprint(c.Attempts), fmt.Sprint(len(c.Jobs)),
-			c.First.In(zone).Format("15:04:05"), c.Last.In(zone).Format("15:04:05"), words.Shorten(c.Example)}
-		t.Add(cells[:len(t.Columns)]...)
-	}
-	return t
-}
-
 // ShortWait is d in its two largest units, or with two digits.
 func ShortWait(d time.Duration) string {
 	if d >= time.Minute {

@@ -9,7 +9,15 @@ import (
 	"jobledger/projection/query"
 )
 
-// Failed is a group of failures by their cause, as pages list it.
+// Failures are groups of failures by their cause, as pages list them.
+type Failures struct {
+	Name    string // of the list
+	List    []Failed
+	Several bool   // they may be of several queues
+	More    string // where all are; "": these are
+}
+
+// Failed is one of these groups.
 type Failed struct {
 	Queue, Cause, Detail string
 	First, Last          string
@@ -18,17 +26,31 @@ type Failed struct {
 	Find                 string // the address of exactly its jobs; "": there is none
 }
 
-// FailedOf are the groups of a window, by cause, with times as in layout.
-func (f *Frame) FailedOf(groups query.FailureGroups, s query.Span, layout string, zone *time.Location) (
-	all []Failed) {
+// FailedOf are the groups of a window, by cause, at most so many; nil: nothing failed.
+func (f *Frame) FailedOf(name string, groups query.FailureGroups, s query.Span, most int,
+	zone *time.Location) *Failures {
+	if len(groups.List) == 0 {
+		return nil
+	}
+	all := &Failures{Name: name, Several: s.Queue == ""}
+	if shown := groups.List[:min(len(groups.List), most)]; len(shown) < len(groups.List)+groups.More {
+		groups.List = shown
+		between := url.Values{"from": {Stamp(s.From.At)}, "to": {Stamp(s.To.At)}}
+		if s.Queue != "" {
+			between.Set("queue", s.Queue)
+		}
+		all.More = "/failures?" + f.WithAt(between).Encode()
+	}
+	clock := func(t time.Time) string { return t.In(zone).Format("15:04:05") }
 	for _, g := range groups.List {
-		one := Failed{Queue: g.Queue, Cause: words.FailureText(g.Code, g.Exit), Detail: words.Shorten(g.Example),
-			First: g.First.In(zone).Format(layout), Last: g.Last.In(zone).Format(layout), Attempts: g.Attempts,
+		one := Failed{Queue: g.Queue, Cause: words.FailureText(g.Code, g.Exit),
+			Detail: words.Shorten(words.Escape(g.Example)),
+			First:  clock(g.First), Last: clock(g.Last), Attempts: g.Attempts,
 			Jobs: len(g.Jobs)}
 		if q := f.FailedJobs(g, s); q != nil {
 			one.Find = "/jobs?" + q.Encode()
 		}
-		all = append(all, one)
+		all.List = append(all.List, one)
 	}
 	return all
 }

@@ -12,18 +12,11 @@ import (
 	"jobledger/cmd/jobledger/internal/web/queues"
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/cmd/jobledger/internal/words"
-	"jobledger/projection/query"
 	"jobledger/projection/status"
 )
 
-// maxCodes is how many groups of failures the overview shows.
-const maxCodes = 8
-
-// codeView is a group of failures of the overview.
-type codeView struct {
-	*query.FailureGroup
-	Between, Find string
-}
+// maxFailed is how many groups of failures the overview shows.
+const maxFailed = 8
 
 // addConcern adds c.
 func (v *overviewView) addConcern(c state.Concern) {
@@ -96,10 +89,5 @@ func (v *overviewView) addCourse(f view.Figures, total status.Queue, now time.Ti
 		v.Course = append(v.Course, row)
 	}
 	v.Acts = frame.NewDid(f.Acts, now)
-	clock := func(t time.Time) string { return t.In(now.Location()).Format("15:04:05") }
-	v.Omitted = max(0, len(f.Codes.List)-maxCodes)
-	for _, c := range f.Codes.List[:min(len(f.Codes.List), maxCodes)] {
-		v.Codes = append(v.Codes, codeView{c, clock(c.First) + "–" + clock(c.Last),
-			"/jobs?" + v.WithAt(url.Values{"queue": {c.Queue}, "error": {c.Code}}).Encode()})
-	}
+	v.Failed = v.FailedOf("failures of the last hour", f.Codes, f.Hour, maxFailed, now.Location())
 }

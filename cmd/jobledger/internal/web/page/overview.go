@@ -24,8 +24,7 @@ type overviewView struct {
 	Needs    []frame.Concern // warnings and problems, the most urgent first
 	More     string          // how many of them are left out; "": none
 	Notes    []frame.Concern // what is good to know
-	Codes    []codeView
-	Omitted  int // groups of failures
+	Failed   *frame.Failures // of the last hour; nil: nothing failed
 	Acts     *frame.Did
 	LastHour string
 	Last     string // the last event

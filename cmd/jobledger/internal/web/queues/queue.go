@@ -40,8 +40,7 @@ type queueView struct {
 	Concerns []frame.Concern
 	Charts   []*chart.Chart
 	Happened []queueMarkView
-	Failed   []frame.Failed
-	MoreOf   string // of the failures, the address of all; "": all are there
+	Failed   *frame.Failures // nil: nothing failed
 	Waits    *words.Table
 	Workers  *words.Table
 	Lanes    string
@@ -132,11 +131,7 @@ func (p *Pages) readQueue(r *http.Request, tx *ledger.Tx, s query.Lanes, shown *
 	if err != nil {
 		return err
 	}
-	shown.Failed = shown.FailedOf(failures, s.Span, "15:04:05", zone)
-	if failures.More > 0 {
-		shown.MoreOf = "/failures?" + shown.WithAt(url.Values{"queue": {shown.Name},
-			"from": {frame.Stamp(s.From.At)}, "to": {frame.Stamp(s.To.At)}}).Encode()
-	}
+	shown.Failed = shown.FailedOf("causes", failures, s.Span, maxFailed, zone)
 	if named, ok := print.ReportNamed("waits"); ok && n.Wait.Claims > 0 {
 		shown.Waits = named.Table([][]any{print.WaitRow(n.Wait)}, zone)
 	}

@@ -17,6 +17,9 @@ import (
 	"jobledger/projection/query"
 )
 
+// maxFailed is how many groups of failures the page shows.
+const maxFailed = 100
+
 // incidentView is what the page of an incident shows.
 type incidentView struct {
 	frame.Span
@@ -24,7 +27,7 @@ type incidentView struct {
 	Empty    bool
 	Timeline []entryView
 	Lost     []string
-	Failures *words.Table
+	Failures *frame.Failures
 	Zip      string // its address
 	Bodies   bool   // the reader may have payloads
 	Lanes    string
@@ -110,6 +113,6 @@ func (p *Pages) incidentPage(w http.ResponseWriter, r *http.Request) error {
 		}
 		shown.Lost = append(shown.Lost, text)
 	}
-	shown.Failures = frame.CodesTable(shown.Report.Failures, true, zone)
+	shown.Failures = shown.FailedOf("failures", shown.Report.Failures, span.Span, maxFailed, zone)
 	return p.Render(w, "incident", shown)
 }

@@ -35,7 +35,8 @@ type Figures struct {
 
 	// What follows is of the overview only.
 	Paces map[string]*Pace    // by queue
-	Codes query.FailureGroups // of the last hour
+	Hour  query.Span          // the last one
+	Codes query.FailureGroups // of that hour, by cause
 	Acts  query.ActList
 }
 
@@ -109,8 +110,8 @@ func (f *Figures) addCourse(ctx context.Context, tx *ledger.Tx, minutes *Minutes
 	if span.From.Pos, err = tx.PosAt(ctx, now.Add(-time.Hour)); err != nil {
 		return err
 	}
-	f.Codes, err = query.Failures{Span: span, By: query.ByQueue}.Read(ctx, tx)
-	if err != nil {
+	f.Hour, f.Hour.From.At = span, now.Add(-time.Hour)
+	if f.Codes, err = (query.Failures{Span: f.Hour, By: query.ByCause}).Read(ctx, tx); err != nil {
 		return err
 	}
 	if span.From.Pos, err = tx.PosAt(ctx, now.Add(-actsBack)); err == nil {
