@@ -61,6 +61,10 @@ type Succeed struct {
 	ExitCode *int   // nil: no process
 	Output   event.Output
 	Cost     event.Cost // of the command of the attempt; zero: not known
+
+	// AfterMaxRuntime says that the work went on beyond the claim's max runtime. Of a claim without one it says
+	// nothing.
+	AfterMaxRuntime bool
 }
 
 // Fail ends the claim as a failure. The job is retried later unless it has failed MaxAttempts times.

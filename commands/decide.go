@@ -81,7 +81,7 @@ func (c TakeOver) decide(j projection.Job, at time.Time) (journal.Fact, error) {
 
 func (c Succeed) decide(j projection.Job, _ time.Time) (journal.Fact, error) {
 	body := &event.Succeeded{ResultBytes: int64(len(c.Result)), ExitCode: c.ExitCode, Output: c.Output,
-		Cost: c.Cost}
+		Cost: c.Cost, AfterMaxRuntime: c.AfterMaxRuntime && !j.EndBy.IsZero()}
 	if c.Result != nil {
 		body.ResultSHA256 = ledger.Digest(j.Salt, c.Result)
 	}

@@ -193,7 +193,7 @@ func (g *generated) act() {
 		g.apply(actor, j.ID, commands.TakeOver{Token: j.Token, Process: p, Lease: time.Minute})
 	default:
 		g.apply(actor, j.ID, commands.Succeed{Token: j.Token, Result: []byte("ok"), ExitCode: new(int),
-			Cost: cost})
+			Cost: cost, AfterMaxRuntime: g.moment%2 == 0})
 	}
 	g.claims = append(g.claims[:k], g.claims[k+1:]...)
 }

@@ -93,7 +93,8 @@ func handlerEnd(t *task, result []byte, err error) commands.Command {
 	case errors.Is(cause, commands.ErrLeaseLost), errors.Is(cause, commands.ErrCancelled):
 		return reportStop(job, cause, child.End{})
 	case err == nil:
-		return commands.Succeed{Token: job.Token, Result: result}
+		return commands.Succeed{Token: job.Token, Result: result,
+			AfterMaxRuntime: errors.Is(cause, ErrMaxRuntime)}
 	case errors.Is(cause, ErrNotRenewed):
 		return nil // the sweeper reclaims the job
 	case errors.Is(cause, ErrMaxRuntime):

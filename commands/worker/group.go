@@ -135,7 +135,11 @@ func (l *loop) endRecorded(t *task, c commands.Command, r commands.Result) {
 	case r.Err != nil:
 		l.lost(t, before, "end refused", "error", r.Err)
 	case after.State == event.SucceededState:
-		l.debug("succeeded", t, &before)
+		if s, _ := c.(commands.Succeed); s.AfterMaxRuntime {
+			l.log.Warn("succeeded after its max runtime", t.logged(before)...)
+		} else {
+			l.debug("succeeded", t, &before)
+		}
 		l.report(t, after, Succeeded)
 	case after.State == event.CancelledState: // as the Handler asked
 		cancel, _ := c.(commands.Cancel)

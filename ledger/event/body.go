@@ -87,6 +87,8 @@ type Succeeded struct {
 	ExitCode *int `event:"exit_code"`
 	Output   Output
 	Cost     Cost
+	// the work went on beyond the max runtime of the claim, and was done
+	AfterMaxRuntime bool `event:"after_max_runtime"`
 }
 
 // Failed: the owner's attempt failed.

@@ -48,6 +48,7 @@ func (b *Succeeded) fields(f *fields) {
 	f.code("exit_code", &b.ExitCode)
 	b.Output.fields(f)
 	b.Cost.fields(f)
+	f.flag("after_max_runtime", &b.AfterMaxRuntime)
 }
 
 func (b *Failed) fields(f *fields) {

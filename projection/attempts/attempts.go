@@ -34,6 +34,8 @@ type Attempt struct {
 	// cancelled.
 	Cost event.Cost
 
+	AfterMaxRuntime bool // it succeeded, and its work had gone on beyond its max runtime
+
 	// Replaced is when the job got another payload after the claim had begun; zero: it did not. It is known of
 	// the claims of one job only.
 	Replaced time.Time

@@ -23,6 +23,7 @@ var attemptColumns = event.SQL(`SELECT c.pos, c.job, q.ulid, c.attempt, q.data -
     CAST(coalesce(s.data, z.data) ->> 'cpu_user' AS DOUBLE PRECISION),
     CAST(coalesce(s.data, z.data) ->> 'cpu_system' AS DOUBLE PRECISION),
     CAST(coalesce(s.data, z.data) ->> 'max_rss' AS BIGINT),
+    CASE WHEN z.data ->> 'after_max_runtime' IS NULL THEN 0 ELSE 1 END,
     (SELECT CASE WHEN h.kind IN ({kinds:keepsClaim}) THEN h.at END FROM events h
      WHERE h.job = c.job AND h.seq < coalesce(z.seq, 9223372036854775807) AND h.pos <= ?
      ORDER BY h.seq DESC LIMIT 1)
@@ -162,8 +163,9 @@ func scanAttempts(ctx context.Context, tx *ledger.Tx, query string, args ...any)
 	var signal, why sql.NullString
 	var user, system sql.NullFloat64
 	var rss sql.NullInt64
+	var late int64
 	into := []any{&a.Pos, &a.N, &a.Job, &a.Attempt, &a.Queue, &worker, &claimed, &end, &ended, &kind,
-		&a.ExitCode, &signal, &why, &user, &system, &rss, &beat}
+		&a.ExitCode, &signal, &why, &user, &system, &rss, &late, &beat}
 	err = table.Each(rows, err, into, func() (err error) {
 		if a.Worker, err = tx.WorkerOf(ctx, worker); err != nil {
 			return fmt.Errorf("event %d: %w", a.Pos, err)
@@ -171,6 +173,7 @@ func scanAttempts(ctx context.Context, tx *ledger.Tx, query string, args ...any)
 		a.ClaimedAt, a.LastHeartbeat = event.FromMicros(claimed), event.FromMicros(beat.Int64)
 		a.EndPos, a.EndedAt = end.Int64, event.FromMicros(ended.Int64)
 		a.Outcome, a.Signal, a.Code = event.Kind(kind.Int64), signal.String, why.String
+		a.AfterMaxRuntime = late != 0
 		a.Cost = event.Cost{CPUUser: seconds(user.Float64), CPUSystem: seconds(system.Float64), MaxRSS: rss.Int64}
 		found = append(found, a)
 		return nil

@@ -28,6 +28,10 @@ func (v *verifier) rules(ctx context.Context, j *projection.Job, e *event.Event)
 			endBy = time.Time{}
 		}
 		v.lease(e, b.LeaseUntil, endBy)
+	case *event.Succeeded:
+		if b.AfterMaxRuntime && j.EndBy.IsZero() {
+			v.at(e, FindTime, "succeeded after a max runtime that the claim did not have")
+		}
 	case *event.Failed:
 		v.bounded(j, e, b.RetryAt)
 		v.notBefore(e, "retry_at", b.RetryAt)

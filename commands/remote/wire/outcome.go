@@ -37,6 +37,9 @@ type Outcome struct {
 	Reason       string      `json:"reason,omitempty"`
 	Output       *Output     `json:"output,omitempty"`
 	Cost         *Cost       `json:"cost,omitempty"`
+
+	// the work went on beyond the claim's max runtime, and was done
+	AfterMaxRuntime bool `json:"after_max_runtime,omitempty"`
 }
 
 // Output describes what the command of an attempt wrote; see event.Output.
@@ -58,7 +61,7 @@ type Cost struct {
 
 // fields are the optional fields of each outcome; token and owner aside.
 var fields = map[string][]string{
-	Succeeded: {"result", "exit_code", "output", "cost"},
+	Succeeded: {"result", "exit_code", "output", "cost", "after_max_runtime"},
 	Failed:    {"code", "detail", "exit_code", "signal", "retry_in", "no_retry", "output", "cost"},
 	Released:  {"delay", "snooze", "reason", "exit_code", "output", "cost"},
 	Cancelled: {"reason"},
@@ -75,12 +78,13 @@ func (o Outcome) Command() (commands.Command, error) {
 	given := map[string]bool{"result": o.Result != nil || o.ResultBase64 != nil, "code": o.Code != "",
 		"detail": o.Detail != "", "exit_code": o.ExitCode != nil, "signal": o.Signal != "",
 		"retry_in": o.RetryIn != nil, "no_retry": o.NoRetry, "delay": o.Delay != 0, "snooze": o.Snooze,
-		"reason": o.Reason != "", "output": o.Output != nil, "cost": o.Cost != nil}
+		"reason": o.Reason != "", "output": o.Output != nil, "cost": o.Cost != nil,
+		"after_max_runtime": o.AfterMaxRuntime}
 	for _, name := range allowed {
 		delete(given, name)
 	}
 	for _, name := range []string{"result", "code", "detail", "exit_code", "signal", "retry_in", "no_retry",
-		"delay", "snooze", "reason", "output", "cost"} {
+		"delay", "snooze", "reason", "output", "cost", "after_max_runtime"} {
 		if given[name] {
 			return nil, &commands.InvalidError{Field: name, Got: "for " + o.Outcome,
 				Allowed: "nothing of that name"}
@@ -98,7 +102,7 @@ func (o Outcome) Command() (commands.Command, error) {
 	case Succeeded:
 		result, err := Bytes("result", o.Result, o.ResultBase64)
 		return commands.Succeed{Token: o.Token, Owner: o.Owner, Result: result, ExitCode: o.ExitCode,
-			Output: output, Cost: cost}, err
+			Output: output, Cost: cost, AfterMaxRuntime: o.AfterMaxRuntime}, err
 	case Failed:
 		f := commands.Fail{Token: o.Token, Owner: o.Owner, Code: o.Code, Detail: o.Detail, ExitCode: o.ExitCode,
 			Signal: o.Signal, NoRetry: o.NoRetry, Output: output, Cost: cost}
@@ -131,6 +135,7 @@ func OutcomeOf(job event.JobID, c commands.Command) (o Outcome, ok bool) {
 		o.Outcome, o.Token, o.Owner, o.ExitCode = Succeeded, c.Token, c.Owner, c.ExitCode
 		o.Result, o.ResultBase64 = Text(c.Result)
 		o.Output, o.Cost = outputOf(c.Output), costOf(c.Cost)
+		o.AfterMaxRuntime = c.AfterMaxRuntime
 	case commands.Fail:
 		o.Outcome, o.Token, o.Owner, o.ExitCode = Failed, c.Token, c.Owner, c.ExitCode
 		o.Code, o.Detail, o.Signal, o.NoRetry = c.Code, c.Detail, c.Signal, c.NoRetry

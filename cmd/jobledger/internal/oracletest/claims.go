@@ -32,6 +32,7 @@ type Claim struct {
 	exit       any
 	signal     any
 	code       string
+	late       bool   // it succeeded after its max runtime
 	used       *Event // the event that says what it used; nil: none
 }
 
@@ -62,6 +63,7 @@ func (l *Ledger) findClaims() {
 			}
 			c.end, c.until, c.outcome = e.At, e.Pos, e.Kind
 			c.exit, c.signal = e.Data["exit_code"], e.Data["signal"]
+			c.late = e.Data["after_max_runtime"] == true
 			c.code = cmp.Or(e.text("error_code"), e.text("reason"))
 			if c.used = e; e.Kind == "reclaimed" || e.Kind == "cancelled" {
 				c.used = nil
@@ -83,6 +85,9 @@ func (c *Claim) row(pos int64) Row {
 		"code": nil}
 	if cpu, _ := c.cost(pos); cpu > 0 {
 		r["cpu_user"], r["cpu_system"] = c.used.number("cpu_user"), c.used.number("cpu_system")
+	}
+	if c.late && c.until <= pos {
+		r["after_max_runtime"] = true
 	}
 	if _, rss := c.cost(pos); rss != nil {
 		r["max_rss"] = rss
@@ -233,7 +238,11 @@ func (l *Ledger) Longest(w Window, limit int) (rows []Row) {
 	})
 	for _, c := range ended[:min(limit, len(ended))] {
 		rows = append(rows, Row{"job": c.job, "attempt": float64(c.attempt), "queue": c.queue, "worker": c.Name,
-			"claimed_at": stamp(c.from), "lasted": seconds(c.end.Sub(c.from)), "outcome": c.outcome})
+			"claimed_at": stamp(c.from), "lasted": seconds(c.end.Sub(c.from)), "outcome": c.outcome,
+			"after_max_runtime": nil})
+		if c.late {
+			rows[len(rows)-1]["after_max_runtime"] = true
+		}
 	}
 	return rows
 }

@@ -30,6 +30,7 @@ var AttemptColumns = [][2]string{
 	{"cpu_user", "the part of that in their own code"},
 	{"cpu_system", "the part in the system on their behalf"},
 	{"max_rss", "the most memory that one of its processes had"},
+	{"after_max_runtime", "whether it succeeded beyond its max runtime"},
 }
 
 // AttemptRow is the values of a claim in these columns, as a [Report] has them. what is for the column of
@@ -53,12 +54,21 @@ func AttemptRow(a attempts.Attempt, columns []string, what string, now time.Time
 		"queue": a.Queue, "worker": a.Worker.Name, "host": a.Worker.Host, "pid": int64(a.Worker.PID),
 		"version": a.Worker.Version, "claimed": a.ClaimedAt, "ended": a.EndedAt, "state": outcomeOf(a),
 		"elapsed": max(0, ended.Sub(a.ClaimedAt)), "exit": exitText(a), "code": a.Code,
-		"cpu": known(a.Cost.CPU()), "cpu_user": known(a.Cost.CPUUser), "cpu_system": known(a.Cost.CPUSystem),
+		"after_max_runtime": afterMaxRuntime(a), "cpu": known(a.Cost.CPU()),
+		"cpu_user": known(a.Cost.CPUUser), "cpu_system": known(a.Cost.CPUSystem),
 		"max_rss": rss}
 	for _, name := range columns {
 		row = append(row, values[name])
 	}
 	return row
+}
+
+// afterMaxRuntime is true where a succeeded beyond its max runtime; otherwise nil.
+func afterMaxRuntime(a attempts.Attempt) any {
+	if a.AfterMaxRuntime {
+		return true
+	}
+	return nil
 }
 
 // ParseAttemptColumns reads the names of columns, with commas between them.

@@ -2,6 +2,7 @@ package print
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/words"
@@ -20,7 +21,7 @@ func Attempts() *words.Table {
 // AddAttempt adds the line of a claim, which may be open at now.
 func AddAttempt(t *words.Table, a attempts.Attempt, now time.Time) {
 	t.Add(string(a.Job), fmt.Sprint(a.Attempt), a.Queue, a.Worker.Name, fmt.Sprint(a.Worker.PID), a.Worker.Host,
-		words.Millis(a.ClaimedAt.In(now.Location())), lasted(a, now), outcomeOf(a), exitText(a))
+		words.Millis(a.ClaimedAt.In(now.Location())), lasted(a, now), outcomeOf(a), endText(a))
 }
 
 // AttemptJSON is a claim for programs.
@@ -45,6 +46,8 @@ type AttemptJSON struct {
 	CPUSystem     *float64    `json:"cpu_system,omitempty"` // of the system on their behalf, in seconds
 	MaxRSS        *int64      `json:"max_rss,omitempty"`    // the most memory that one of them had, in bytes
 	ReplacedAt    *string     `json:"payload_replaced_at,omitempty"`
+
+	AfterMaxRuntime bool `json:"after_max_runtime,omitempty"` // it succeeded, beyond its max runtime
 }
 
 // NewAttemptJSON is a for programs.
@@ -54,7 +57,8 @@ func NewAttemptJSON(a attempts.Attempt) AttemptJSON {
 		PID: a.Worker.PID, ClaimedAt: words.JSONTime(a.ClaimedAt),
 		LastHeartbeat: words.TimeOrNull(a.LastHeartbeat), EndedAt: words.TimeOrNull(a.EndedAt),
 		ExitCode: a.ExitCode, Signal: words.TextOrNull(a.Signal), Version: words.TextOrNull(a.Worker.Version),
-		Code: words.TextOrNull(a.Code), ReplacedAt: words.TimeOrNull(a.Replaced)}
+		Code: words.TextOrNull(a.Code), ReplacedAt: words.TimeOrNull(a.Replaced),
+		AfterMaxRuntime: a.AfterMaxRuntime}
 	if a.Cost.CPU() > 0 {
 		out.CPUUser, out.CPUSystem = new(a.Cost.CPUUser.Seconds()), new(a.Cost.CPUSystem.Seconds())
 	}
@@ -80,6 +84,14 @@ func outcomeOf(a attempts.Attempt) string {
 		return "open"
 	}
 	return a.Outcome.String()
+}
+
+// endText is what else there is to say of the claim's end.
+func endText(a attempts.Attempt) string {
+	if a.AfterMaxRuntime {
+		return strings.TrimSpace(exitText(a) + " after max runtime")
+	}
+	return exitText(a)
 }
 
 // exitText is how the claim's process ended, where there was one.

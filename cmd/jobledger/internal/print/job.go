@@ -95,6 +95,9 @@ func (b *jobPairs) outcome(j state.Job) {
 	if !j.FinishedAt.IsZero() {
 		b.at("finished", j.FinishedAt)
 	}
+	if j.AfterMaxRuntime() {
+		b.add("succeeded", "after its max runtime")
+	}
 	b.add("last error", words.FailureText(j.ErrorCode, j.Exit()))
 	b.add("used", words.Used(j.Cost()))
 	switch {
@@ -146,6 +149,7 @@ type WholeJobJSON struct {
 	words.ExitJSON
 	*words.StateNow
 	goneJSON
+	AfterMaxRuntime bool `json:"after_max_runtime,omitempty"` // it has succeeded, beyond its max runtime
 }
 
 // FullJobJSON is j for programs, if it is of the past with what has become of it; payload and result are in
@@ -153,7 +157,7 @@ type WholeJobJSON struct {
 func FullJobJSON(j state.Job, bodies bool) WholeJobJSON {
 	full := words.ToFullJSON(j.Job, false)
 	out := WholeJobJSON{full.JobJSON, nil, words.ToExitJSON(j.Exit()), nil,
-		goneJSON{j.PayloadGone.Why, j.ResultGone.Why}}
+		goneJSON{j.PayloadGone.Why, j.ResultGone.Why}, j.AfterMaxRuntime()}
 	if bodies {
 		out.BodiesJSON = &full.BodiesJSON
 	}

@@ -21,7 +21,7 @@ type Report struct {
 	ByWorker bool   // whether Asked.Worker selects rows
 	Columns  []string
 	// Rows returns the rows, a value for each column: a time.Time, a time.Duration, a string, a []string, an
-	// int64 or an [event.State]. The zero time, a negative duration, "" and nil mean none.
+	// int64, true or an [event.State]. The zero time, a negative duration, "" and nil mean none.
 	Rows func(context.Context, *ledger.Tx, Asked) ([][]any, error)
 }
 
@@ -78,12 +78,12 @@ var Reports = []Report{
 			})
 		}},
 	{"longest", "which attempts lasted longest, of those that ended", true, true,
-		[]string{"job", "attempt", "queue", "worker", "claimed_at", "lasted", "outcome"},
+		[]string{"job", "attempt", "queue", "worker", "claimed_at", "lasted", "outcome", "after_max_runtime"},
 		func(ctx context.Context, tx *ledger.Tx, a Asked) ([][]any, error) {
 			found, err := query.Longest{Span: a.Span, Limit: cmp.Or(a.Limit, 10)}.Read(ctx, tx)
 			return rowsOf(found, err, func(a query.Attempt) []any {
 				return []any{string(a.Job), int64(a.Attempt), a.Queue, a.Worker.Name, a.ClaimedAt, a.Lasted(),
-					outcomeOf(a)}
+					outcomeOf(a), afterMaxRuntime(a)}
 			})
 		}},
 	{"costly", "which attempts used most: processor time, memory, or time", true, true,

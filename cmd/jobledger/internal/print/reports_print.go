@@ -20,7 +20,8 @@ import (
 var droppedFirst = map[string]int{"boot": 6, "next_claimed_at": 6, "attempt": 5, "reason": 4,
 	"next_outcome": 3,
 	"waited":       2, "queue": 1, "host": 5, "claimed_at": 6, "state": 6, "first": 6, "last": 5,
-	"cancelled": 6, "failed": 6, "succeeded": 6, "by": 5, "pid": 5, "pos": 6,
+	"after_max_runtime": 7,
+	"cancelled":         6, "failed": 6, "succeeded": 6, "by": 5, "pid": 5, "pos": 6,
 	"about": 2, "of": 6, "signal": 6, "error_code": 4, "exit_code": 3, "last_failed": 2}
 
 // Table lays out rows of r for people, with times in zone.

@@ -33,7 +33,7 @@ var wideRows = map[string][]any{
 		"the connection to the host … was reset after …", int64(1234567), int64(12345678), int64(123456),
 		int64(12345), noon, noon},
 	"longest": {"01KY0000000000000000000000", int64(12), "thumbnails", mailer.Name, noon, 24 * time.Hour,
-		"succeeded"},
+		"succeeded", true},
 	"costly": {"01KY0000000000000000000000", int64(12), "thumbnails", mailer.Name, noon, 24 * time.Hour,
 		123 * time.Hour, int64(123_400_000_000), "succeeded"},
 	"depth": {noon, "thumbnails", int64(1234567), int64(12345)},

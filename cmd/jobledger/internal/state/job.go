@@ -63,6 +63,16 @@ func (j Job) Cost() (last event.Cost) {
 	return last
 }
 
+// AfterMaxRuntime reports whether the job has succeeded beyond the max runtime of its attempt.
+func (j Job) AfterMaxRuntime() bool {
+	for _, e := range slices.Backward(j.Events) {
+		if b, ok := e.Body.(*event.Succeeded); ok && j.State == event.SucceededState {
+			return b.AfterMaxRuntime
+		}
+	}
+	return false
+}
+
 // LostOutput reports whether the command of the last attempt that ended wrote something of which its worker
 // could keep nothing.
 func (j Job) LostOutput() (lost bool) {

@@ -47,8 +47,12 @@ func (r *reasons) ended() {
 	at := r.when(e.At)
 	switch b := e.Body.(type) {
 	case *event.Succeeded:
-		r.say("Job %s succeeded at %s: attempt %d by %s took %s.", j.ID, at, e.Attempt, e.Worker.Name,
-			words.Briefly(e.At.Sub(j.ClaimedAt)))
+		late := ""
+		if b.AfterMaxRuntime {
+			late = ", longer than its max runtime"
+		}
+		r.say("Job %s succeeded at %s: attempt %d by %s took %s%s.", j.ID, at, e.Attempt, e.Worker.Name,
+			words.Briefly(e.At.Sub(j.ClaimedAt)), late)
 	case *event.Cancelled:
 		if b.Because != "" {
 			r.say("Job %s is cancelled since %s: it waits for %s, which has ended in another way. %s", j.ID, at,

@@ -137,6 +137,7 @@ func (d *description) succeeded(b *event.Succeeded) {
 	d.attempt()
 	d.exit(b.ExitCode, "")
 	d.addIf(b.ResultSHA256 != "", "result of %s", Count(b.ResultBytes, "byte"))
+	d.addIf(b.AfterMaxRuntime, "after its max runtime")
 	d.used(b.Cost)
 }
 
