@@ -165,7 +165,8 @@ func (s *Service) tryOnce(ctx context.Context, actor string, ops []Op, r ClaimRe
 		return journal.ResolveNext(ctx, tx, actor, journal.ResolvedAtOnce)
 	})
 	if errors.Is(err, ledger.ErrUnknown) && r.Limit > 0 {
-		// The commit may have been durable. Claims with these tokens show that it was.
+		// The commit may have been durable: claims with these tokens show that it was. That there are none
+		// shows nothing, as the server may still be about to commit.
 		mine, readErr := s.heldBy(context.WithoutCancel(ctx), r.Worker, tokens)
 		if readErr == nil && len(mine) > 0 && turn.Planned {
 			readErr = turn.EndedAt(mine[0].ClaimedAt)
@@ -174,9 +175,7 @@ func (s *Service) tryOnce(ctx context.Context, actor string, ops []Op, r ClaimRe
 		if readErr == nil && len(mine) > 0 {
 			return results, mine, nil
 		}
-		if readErr != nil {
-			err = &UnknownClaimError{tokens, err}
-		}
+		err = &UnknownClaimError{tokens, err}
 	}
 	if err != nil {
 		return nil, nil, err

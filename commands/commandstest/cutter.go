@@ -22,8 +22,9 @@ type Cutter struct {
 	Every  atomic.Int32           // every so many COMMITs are cut, before and after alternately; 0: none
 	seen   atomic.Int32
 	Cuts   atomic.Int32
-	held   atomic.Pointer[Held] // delays the next request for the lock; nil: none
-	conns  sync.Map             // of net.Conn, both ends
+	held   atomic.Pointer[Held]          // delays the next request for the lock; nil: none
+	late   atomic.Pointer[chan struct{}] // closed by the next request for the lock; nil: no COMMIT waits for it
+	conns  sync.Map                      // of net.Conn, both ends
 }
 
 // Held is a request for the ledger's lock that is delayed.
@@ -40,6 +41,7 @@ const (
 	noCut     int32 = iota
 	cutBefore       // the server never sees COMMIT
 	cutAfter        // the server has committed, and its answer is lost
+	cutLate         // the connection breaks, and the server commits only when somebody requests the lock
 )
 
 // NewCutter returns the address of the ledger at dsn through a cutter.
@@ -73,6 +75,7 @@ func NewCutter(t *testing.T, dsn string) (c *Cutter, through string) {
 	t.Cleanup(func() {
 		_ = listener.Close()
 		c.conns.Range(func(conn, _ any) bool { _ = conn.(net.Conn).Close(); return true })
+		c.lockRequested()
 		running.Wait()
 	})
 	return c, u.String()
@@ -121,9 +124,15 @@ func (c *Cutter) pass(from, to net.Conn, asks bool, cut *atomic.Int32) {
 				close(h.Asks)
 				<-h.GoesOn
 			}
+			c.lockRequested()
 		case strings.EqualFold(statement, "COMMIT"):
 			if cut.Store(c.nextCut()); cut.Load() == cutBefore {
 				c.Cuts.Add(1)
+				return
+			}
+			if late := make(chan struct{}); cut.Load() == cutLate && c.late.CompareAndSwap(nil, &late) {
+				c.Cuts.Add(1)
+				commitLate(message, in, from, out, late)
 				return
 			}
 		case !asks && cut.Load() == cutAfter && message[0] == 'C' && bytes.Equal(message[5:], []byte("COMMIT\x00")):
@@ -141,6 +150,33 @@ func (c *Cutter) pass(from, to net.Conn, asks bool, cut *atomic.Int32) {
 				return
 			}
 		}
+	}
+}
+
+// commitLate breaks the connection of the client, and passes its COMMIT on once late is closed: a server may be
+// slower to commit than a client is to notice that the connection is gone.
+func commitLate(commit []byte, in io.Reader, client io.Closer, server *bufio.Writer, late <-chan struct{}) {
+	rest := commit
+	for message := commit; message[0] != 'Q' && message[0] != 'S'; rest = append(rest, message...) {
+		var err error
+		if message, err = readMessage(in, false); err != nil {
+			return
+		}
+	}
+	if server.Flush() != nil {
+		return
+	}
+	_ = client.Close()
+	<-late
+	if _, err := server.Write(rest); err == nil {
+		_ = server.Flush()
+	}
+}
+
+// lockRequested lets a late COMMIT pass.
+func (c *Cutter) lockRequested() {
+	if late := c.late.Swap(nil); late != nil {
+		close(*late)
 	}
 }
 
@@ -167,7 +203,7 @@ func (c *Cutter) Redirect(t *testing.T, dsn string) {
 // Once makes v the outcome of the next COMMIT.
 func (c *Cutter) Once(v CommitOutcome) {
 	c.next.Store(map[CommitOutcome]int32{Acknowledged: noCut, RolledBack: cutBefore,
-		Unacknowledged: cutAfter}[v])
+		Unacknowledged: cutAfter, CommittedLate: cutLate}[v])
 }
 
 // AcknowledgeAll lets all later COMMITs succeed.
