@@ -44,8 +44,8 @@ func (e *RefusedError) Error() string {
 func (e *RefusedError) Unwrap() error { return e.Err }
 
 // UnknownClaimError means that jobs may have been claimed: the connection broke at the commit, and the ledger
-// could not be asked afterwards, or showed no claim yet. A ClaimRequest with these Tokens, sent later, gets the claims or makes them.
-// It unwraps to an ErrUnknown of the ledger.
+// could not be asked afterwards, or showed no claim yet. A ClaimRequest with these Tokens, sent later, gets
+// the claims or makes them. It unwraps to an ErrUnknown of the ledger.
 type UnknownClaimError struct {
 	Tokens []string
 	Err    error

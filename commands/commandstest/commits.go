@@ -18,7 +18,7 @@ const (
 	Acknowledged   CommitOutcome = iota // durable, without an error
 	RolledBack                          // an error, and nothing is written
 	Unacknowledged                      // an error, although everything is durable
-	CommittedLate                       // an error, and durable once somebody requests the lock: of a Cutter only
+	CommittedLate                       // an error, and durable once another requests the lock: a Cutter's
 )
 
 // Commits controls the COMMITs of the ledger at one path, for every Store that this process opens after

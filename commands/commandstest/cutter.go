@@ -41,7 +41,7 @@ const (
 	noCut     int32 = iota
 	cutBefore       // the server never sees COMMIT
 	cutAfter        // the server has committed, and its answer is lost
-	cutLate         // the connection breaks, and the server commits only when somebody requests the lock
+	cutLate         // the connection breaks, and the server commits only when another requests the lock
 )
 
 // NewCutter returns the address of the ledger at dsn through a cutter.
@@ -153,8 +153,8 @@ func (c *Cutter) pass(from, to net.Conn, asks bool, cut *atomic.Int32) {
 	}
 }
 
-// commitLate breaks the connection of the client, and passes its COMMIT on once late is closed: a server may be
-// slower to commit than a client is to notice that the connection is gone.
+// commitLate breaks the connection of the client, and passes its COMMIT on once late is closed: a server may
+// be slower to commit than a client is to notice that the connection is gone.
 func commitLate(commit []byte, in io.Reader, client io.Closer, server *bufio.Writer, late <-chan struct{}) {
 	rest := commit
 	for message := commit; message[0] != 'Q' && message[0] != 'S'; rest = append(rest, message...) {

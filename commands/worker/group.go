@@ -56,6 +56,10 @@ func (l *loop) writeGroup() {
 	failpoint.Hit("group-begins")
 	results, jobs, err := l.write(g.ops, free, again)
 	failpoint.Hit("group-ends")
+	if again && errors.Is(err, commands.ErrConflict) { // the claims were reclaimed: their tokens are spent
+		l.unknown = nil
+		return
+	}
 	if err != nil {
 		if e, ok := errors.AsType[*commands.UnknownClaimError](err); ok {
 			l.unknown, l.unknownAsked = e.Tokens, asked
