@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -64,6 +65,7 @@ func (t *task) heartbeat(lease time.Duration) commands.Heartbeat {
 	if t.progress != nil {
 		beat.Progress, beat.Note = t.progress.Progress, t.progress.Note
 	}
+	beat.Note = cmp.Or(t.stuckNote, beat.Note)
 	return beat
 }
 

@@ -12,12 +12,8 @@
 //	worker.Handle(&mux, "mail", func(ctx context.Context, job worker.Job[Mail]) (any, error) {
 //		return nil, send(ctx, job.Args.To, job.Args.Text)
 //	})
-//	w := &worker.Worker{Service: service, Handler: &mux, Slots: 4}
-//	go func() {
-//		<-ctx.Done() // SIGTERM, by signal.NotifyContext
-//		w.Stop()     // claim no more, finish what runs
-//	}()
-//	stats, err := w.Run(context.WithoutCancel(ctx))
+//	w := &worker.Worker{Service: service, Handler: &mux, Slots: 4, SoftStop: 20 * time.Second}
+//	stats, err := w.Run(ctx) // until SIGTERM, by signal.NotifyContext
 //
 // Elsewhere, in this process or any other, jobs are enqueued for it:
 //
@@ -30,8 +26,29 @@
 // as the Worker has Slots. [Hooks] are called one at a time. [Progress] and [JobOf] may be called from any
 // goroutine that has the Handler's context, until the Handler returns.
 //
-// A Handler uses the context that it is given: it ends when the work must stop, and context.Cause says why. A
-// Handler that goes on after that keeps its slot, and what it returns is not recorded.
+// # How a handler ends
+//
+// A Handler uses the context that it is given: it ends when the work must stop, and context.Cause says why.
+// What a Handler returns counts as long as its claim is live. It returns, and the ledger records:
+//
+//   - result, nil: succeeded
+//   - an error: failed, with the code error and its text
+//   - [Error], also wrapped: failed, with its code
+//   - [Permanent](err): failed, never tried again
+//   - [Snooze](d): released, to run again after d; the hundredth time failed
+//   - [Cancel](reason): cancelled, by the worker
+//   - a panic: failed, with the code panic and the stack
+//   - result, nil after its max runtime: succeeded, with after_max_runtime
+//   - an error after its max runtime: failed, with max_runtime
+//   - nothing after its max runtime: reclaimed, with max_runtime, when the lease has ended
+//   - result, nil after it was stopped with Run: succeeded
+//   - an error after it was stopped with Run: released, to run again at once
+//   - nothing after it was stopped with Run: released, to run when the lease would have ended
+//   - anything after a cancel or a lost lease: stopped, and the result is dropped
+//
+// "Nothing" is nothing within StopTimeout after it was asked to stop. Such a Handler is logged, reported to
+// [Hooks].Stuck and counted, gets no more heartbeats, and keeps its slot unless the hook gives it away. Run
+// waits for it no longer than that.
 //
 // # Inside
 //
@@ -51,11 +68,12 @@
 //   - group.go: one transaction of ends, heartbeats and claims
 //   - retry.go: errors of the ledger and the backoff after them
 //   - task.go: one claimed job with its lease; run.go: the goroutines that run tasks
+//   - stuck.go: handlers that do not stop
 //   - handler.go: [Handler]; mux.go: [Mux], [Handle], [Middleware] and [RetryBy]
 //   - ends.go: [Error], [Permanent], [Snooze] and [Cancel]; context.go: [JobOf] and [Progress]
 //   - command.go: [Command]; environment.go and exits.go: its variables and exit codes
 //   - hooks.go: [Hooks] for metrics
 //
-// Held by TestHandlerReturnDecidesHowTheJobEnds, TestPoller and TestWorkersCompetingRunEachJobOnce here,
-// and by TestKillWorkerAtEachStep of the program.
+// Held by TestHandlersEndAsTheDocsSay, TestStopIsBounded, TestPoller and TestWorkersCompetingRunEachJobOnce
+// here, and by TestKillWorkerAtEachStep of the program.
 package worker

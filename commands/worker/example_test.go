@@ -63,7 +63,7 @@ func Example() {
 	// Output:
 	// existing: false
 	// existing: true
-	// {Claimed:1 Succeeded:1 Failed:0 Released:0 Lost:0 Cancelled:0} <nil>
+	// {Claimed:1 Succeeded:1 Failed:0 Released:0 Lost:0 Cancelled:0 Stuck:0} <nil>
 }
 
 // A failed attempt is retried after a backoff, about a second after the first, until MaxAttempts is reached.

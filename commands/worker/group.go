@@ -135,7 +135,7 @@ func (l *loop) endRecorded(t *task, c commands.Command, r commands.Result) {
 	switch {
 	case errors.Is(r.Err, commands.ErrCancelled), errors.Is(r.Err, commands.ErrLeaseLost):
 		t.refused = r.Err // the claim was lost before the work ended; say that it has ended now
-		l.ends = append(l.ends, taskEnd{t, stopOf(c)})
+		l.ends = append(l.ends, taskEnd{t, stopOf(c), t.took})
 	case r.Err != nil:
 		l.lost(t, before, "end refused", "error", r.Err)
 	case after.State == event.SucceededState:
@@ -182,6 +182,7 @@ func (l *loop) beatRecorded(t *task, c commands.Command, r commands.Result, aske
 		beat, _ := c.(commands.Heartbeat)
 		t.sent(beat, asked)
 		t.renewed(r.Job, asked)
+		t.stuckness.quiet = t.stuckNote != ""
 		return
 	}
 	cause := error(commands.ErrCancelled)

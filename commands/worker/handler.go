@@ -69,7 +69,8 @@ func (h handlerRunner) work(t *task) commands.Command {
 		t.cancel(ErrNotRenewed)
 		return nil
 	}
-	result, err := safely(context.WithValue(t.ctx, taskKey{}, t), h.Handler, t.current())
+	job := t.current()
+	result, err := safely(labelled(context.WithValue(t.ctx, taskKey{}, t), job), h.Handler, job)
 	return handlerEndSafely(t, result, err)
 }
 

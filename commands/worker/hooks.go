@@ -17,6 +17,11 @@ type Hooks struct {
 	// queued. took is how long the work ran.
 	Ended func(job projection.Job, how Ending, took time.Duration)
 
+	// Stuck is called when a Handler still runs though it was asked to stop: 1 s after that, 10 s, and then each
+	// minute. cause is why it was to stop, since for how long, and running how many Handlers of this worker do
+	// not stop. The answer says whether the worker claims another job in its place.
+	Stuck func(job projection.Job, cause error, since time.Duration, running int) Slot
+
 	// Alive is called once in 15 s at least, while the worker claims, waits and heartbeats as it should: not
 	// while it hangs, or while the ledger keeps it waiting. It is for the watchdog of a service manager.
 	Alive func()

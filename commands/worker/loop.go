@@ -40,17 +40,23 @@ type loop struct {
 	unannounced  bool          // never record it
 
 	stopped   bool      // claim no more
+	abortAt   time.Time // when SoftStop is over; zero: it has not begun
 	giveUpAt  time.Time // see startGivingUp
 	stats     Stats
 	lostCause error // why the last lost claim was lost
 	damaged   error // a draining worker has found only damaged jobs
 	fatal     error // the ledger is gone
+
+	given int              // slots of Handlers that do not stop, which other jobs have
+	stuck []projection.Job // whose Handlers are not waited for any more
+	gone  chan struct{}    // closed when run has returned
 }
 
 // taskEnd is a task that has ended, with the command that records how; nil: there is nothing to record.
 type taskEnd struct {
 	task    *task
 	command commands.Command
+	took    time.Duration // how long the work ran
 }
 
 // newLoop applies the defaults and prepares the loop of one Run or Finish.
@@ -80,7 +86,7 @@ func (w *Worker) newLoop(ctx context.Context) (*loop, error) {
 	}
 	w.nameProcess()
 	w.Slots, w.Lease = max(w.Slots, 1), cmp.Or(w.Lease, commands.DefaultLease)
-	w.Poll = cmp.Or(w.Poll, defaultPoll)
+	w.Poll, w.StopTimeout = cmp.Or(w.Poll, defaultPoll), cmp.Or(w.StopTimeout, defaultStopTimeout)
 	if w.Log == nil {
 		w.Log = slog.New(slog.DiscardHandler)
 	}
@@ -93,6 +99,7 @@ func (w *Worker) newLoop(ctx context.Context) (*loop, error) {
 		claimed: make(chan *task, w.Slots),
 		done:    make(chan taskEnd, w.Slots),
 
+		gone:     make(chan struct{}),
 		reported: make(chan struct{}, 1),
 		poller:   poller{interval: w.Poll, random: randomDuration},
 	}
@@ -107,6 +114,7 @@ func (w *Worker) newLoop(ctx context.Context) (*loop, error) {
 // run works until there is nothing more to do. Its goroutine is the only one that writes for the jobs of this
 // worker.
 func (l *loop) run(ctx context.Context) error {
+	defer close(l.gone)
 	defer l.abort(ErrStopping)
 	stop, abort := l.stopChannel(), ctx.Done()
 	changed, unsubscribe := l.backend.Watch()
@@ -115,6 +123,7 @@ func (l *loop) run(ctx context.Context) error {
 	defer unsubscribeEnded()
 	for {
 		l.collectEnds()
+		l.watchStuck()
 		l.recordPresence()
 		if l.Hooks.Alive != nil {
 			l.Hooks.Alive()
@@ -124,10 +133,17 @@ func (l *loop) run(ctx context.Context) error {
 			l.stopped, stop = true, nil
 		default:
 		}
+		if !l.abortAt.IsZero() && !time.Now().Before(l.abortAt) {
+			l.abortAt = time.Time{}
+			l.abort(ErrStopping)
+		}
 		l.stopped = l.stopped || l.fatal != nil || l.claimedAll() || l.unusable() != nil
 		if l.backoff == 0 && (l.writeDue() || l.free() > 0 && l.poll()) {
 			l.writeGroup()
 			continue
+		}
+		if l.giveUp(); len(l.ends) > 0 && l.backoff == 0 {
+			continue // those that were given up
 		}
 		if l.finished() {
 			break
@@ -150,14 +166,16 @@ func (l *loop) run(ctx context.Context) error {
 		case <-stop: // the top of the loop sees it
 		case <-abort:
 			l.stopped, abort = true, nil
-			l.abort(ErrStopping)
+			if l.SoftStop >= 0 {
+				l.abortAt = time.Now().Add(l.SoftStop)
+			}
 		}
 		timer.Stop()
 	}
 	if err := l.unusable(); l.fatal == nil && err != nil {
 		return err
 	}
-	return cmp.Or(l.fatal, l.damaged)
+	return cmp.Or(l.fatal, l.damaged, l.stuckError())
 }
 
 // finished reports whether the worker has nothing left to do, and is not to wait for more.
@@ -197,9 +215,15 @@ func (l *loop) collectEnds() {
 }
 
 // noteEnd takes in the end of a task. Its slot is free for a job that is claimed with the group that records
-// the end.
+// the end. One that was given up has ended already.
 func (l *loop) noteEnd(e taskEnd) {
+	if !l.active[e.task] {
+		return
+	}
 	delete(l.active, e.task)
+	if e.task.took = e.took; e.task.stuckness.gave {
+		l.given--
+	}
 	l.ends = append(l.ends, e)
 }
 
@@ -208,7 +232,7 @@ func (l *loop) free() int {
 	if l.stopped || l.Command.startPause() > 0 {
 		return 0
 	}
-	n := l.Slots - len(l.active)
+	n := l.Slots - len(l.active) + l.given
 	if l.MaxJobs > 0 {
 		n = min(n, l.MaxJobs-l.stats.Claimed)
 	}
@@ -245,7 +269,7 @@ func (l *loop) checkClaims() {
 		return
 	}
 	for t := range l.active {
-		if !t.over && !live[t.current().Token] {
+		if !t.over && !t.stuckness.quiet && !live[t.current().Token] {
 			t.nextBeat = time.Now()
 		}
 	}

@@ -69,6 +69,10 @@ func (l *loop) nextWait() time.Duration {
 	for t := range l.active {
 		wait = min(wait, t.beatAt().Sub(now))
 	}
+	if !l.abortAt.IsZero() {
+		wait = min(wait, l.abortAt.Sub(now))
+	}
+	wait = l.stuckWait(now, wait)
 	return max(wait, 0)
 }
 

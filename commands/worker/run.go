@@ -19,7 +19,7 @@ func (l *loop) start(t *task) {
 	if l.Hooks.Started != nil {
 		l.Hooks.Started(t.job, t.job.ClaimedAt.Sub(t.job.RunAt))
 	}
-	t.reported = l.reported
+	t.reported, t.began = l.reported, time.Now()
 	l.claimed <- t
 	go l.runTasks()
 }
@@ -38,6 +38,9 @@ func (l *loop) runTasks() {
 }
 
 func (l *loop) runTask(t *task) {
+	if l.Handler != nil {
+		defer t.noteStop()()
+	}
 	if l.Handler != nil && !t.job.EndBy.IsZero() {
 		timer := time.AfterFunc(t.job.EndBy.Sub(t.job.ClaimedAt), func() { t.cancel(ErrMaxRuntime) })
 		defer timer.Stop()
@@ -52,8 +55,10 @@ func (l *loop) runTask(t *task) {
 		default: // runtime.Goexit cannot be stopped, but the job must end
 			end = handlerEnd(t, nil, errExited)
 		}
-		t.took = time.Since(began)
-		l.done <- taskEnd{t, end}
+		select {
+		case l.done <- taskEnd{t, end, time.Since(began)}:
+		case <-l.gone: // it was given up
+		}
 	}()
 	failpoint.Hit("task-begins")
 	end = l.runner.run(t)

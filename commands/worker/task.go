@@ -28,16 +28,21 @@ type task struct {
 	stuck     string // which process of its command cannot be ended, and why; "": none
 	stuckSent string // what the last heartbeat said of that
 
+	stopAsked time.Time // when ctx ended while a Handler ran; zero: it has not
+
 	stuckChanged chan struct{}   // has room for one
 	reported     chan<- struct{} // wakes the loop
 
 	requested time.Duration // the length of the lease that claims and heartbeats ask for
-	took      time.Duration // how long the work ran; known when it has ended
 	exitCode  *int          // of its command, likewise; nil: it was killed, or there was none
 	signal    string        // that killed its command, likewise; "": none
 	runs      atomic.Bool   // its command has begun
 
 	// Used by the goroutine of the loop only:
+	began     time.Time     // the work
+	took      time.Duration // how long the work ran; known when it has ended
+	stuckness stuckness
+	stuckNote string    // what the last heartbeat says of a Handler that does not stop; "": it is not the last
 	nextBeat  time.Time // when the next heartbeat is due
 	firstBeat time.Time // when one is due before that because the command has begun; zero: not
 	over      bool      // a heartbeat was refused
@@ -111,6 +116,9 @@ func (t *task) survives(beat commands.Heartbeat, asked time.Time) {
 // beatAt returns when to send a heartbeat.
 func (t *task) beatAt() time.Time {
 	at := t.nextBeat
+	if t.stuckness.quiet {
+		return time.Now().Add(commands.MaxLease)
+	}
 	if !t.firstBeat.IsZero() && t.firstBeat.Before(at) {
 		at = t.firstBeat
 	}
@@ -123,6 +131,9 @@ func (t *task) beatAt() time.Time {
 // beatDue reports whether a group that is written now takes a heartbeat along, of a worker whose leases are
 // so long.
 func (t *task) beatDue(now time.Time, lease time.Duration) bool {
+	if t.stuckness.quiet {
+		return false
+	}
 	from, some := t.reports()
 	return !now.Add(lease/12).Before(t.nextBeat) || t.firstBeatDue(now) || some && !now.Before(from)
 }

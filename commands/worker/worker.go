@@ -43,6 +43,8 @@ type Worker struct {
 	SweepEvery   time.Duration // of expired leases; default 15s; negative: none, and no schedule ticks
 	MaxJobs      int           // stop after this many jobs; default 0: no limit
 	Drain        bool          // stop when no job is ready
+	SoftStop     time.Duration // how long jobs run on after the end of Run's ctx; default 0; negative: for ever
+	StopTimeout  time.Duration // how long a Handler that must stop may run on; default 10s; negative: for ever
 	Log          *slog.Logger  // default: discards
 	Hooks        Hooks
 
@@ -60,6 +62,7 @@ type Stats struct {
 	Released  int
 	Lost      int // ended by another process, or not recorded in time
 	Cancelled int // by an operator
+	Stuck     int // of them, those whose Handler did not stop within StopTimeout, or gave its slot
 }
 
 // Stop makes Run claim no more jobs, wait for those that are running, and return. It may be called more than
@@ -113,7 +116,12 @@ func (w *Worker) begin() (end func(), err error) {
 const lastWrites = 10 * time.Second
 
 // Run works until Stop is called, MaxJobs have ended, or, with Drain, no job is ready. When ctx ends, Run
-// also stops the running jobs and releases them, which does not count as a failure.
+// claims no more, lets the running jobs run for SoftStop, then stops them and releases them, which does not
+// count as a failure.
+//
+// Run waits for no Handler longer than StopTimeout after that was asked to stop. If one still runs, Run
+// returns a [*StuckError]. The jobs of a worker that stops are released by then, to run when their leases
+// would have ended; a job whose max runtime is over is taken back when its lease has ended.
 //
 // A Worker runs once at a time: a second Run returns [ErrStarted], and one after Stop [ErrStopped]. After a
 // drain, or MaxJobs, it may run again. A ctx that has ended already is as one that ends at once.
@@ -155,7 +163,7 @@ func (w *Worker) Run(ctx context.Context) (Stats, error) {
 		return Stats{}, err
 	}
 	l.presentAt = time.Now()
-	sweeping, stopSweeping := context.WithCancel(ctx)
+	sweeping, stopSweeping := context.WithCancel(l.ctx)
 	var sweeper sync.WaitGroup
 	if w.SweepEvery >= 0 && w.Service != nil { // else the server does it
 		sweeper.Go(func() { w.sweep(sweeping) })

@@ -25,6 +25,7 @@
 //   - jobledger.worker.duration is how long the work ran, in seconds, likewise
 //   - jobledger.worker.wait is how long a job had been ready when it was claimed, in seconds, by queue
 //   - jobledger.worker.running is how many jobs run now, by queue
+//   - jobledger.worker.stuck is how many handlers run on though they were asked to stop, by queue
 //
 // Held by TestInstrumentSaysWhatTheLedgerSays and TestInjectCarriesTheTrace.
 package workerotel

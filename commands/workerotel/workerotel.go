@@ -43,7 +43,7 @@ func Instrument(w *worker.Worker, o Options) error {
 	if err := r.makeInstruments(o.Meters.Meter(Name)); err != nil {
 		return err
 	}
-	w.Hooks.Started, w.Hooks.Ended = r.started, r.ended
+	w.Hooks.Started, w.Hooks.Ended, w.Hooks.Stuck = r.started, r.ended, r.stays
 	if mux, ok := w.Handler.(*worker.Mux); ok {
 		mux.Use(r.within)
 	} else if w.Handler != nil {
@@ -79,7 +79,7 @@ type reporter struct {
 
 	jobs           metric.Int64Counter
 	duration, wait metric.Float64Histogram
-	running        metric.Int64UpDownCounter
+	running, stuck metric.Int64UpDownCounter
 
 	mu   sync.Mutex
 	open map[event.JobID][]attempt
@@ -89,6 +89,7 @@ type reporter struct {
 type attempt struct {
 	number int
 	span   trace.Span
+	stuck  bool // its handler was asked to stop, and did not
 }
 
 func (r *reporter) makeInstruments(m metric.Meter) (err error) {
@@ -103,6 +104,11 @@ func (r *reporter) makeInstruments(m metric.Meter) (err error) {
 	if r.wait, err = m.Float64Histogram("jobledger.worker.wait",
 		metric.WithDescription("How long a job had been ready when it was claimed."),
 		metric.WithUnit("s")); err != nil {
+		return err
+	}
+	if r.stuck, err = m.Int64UpDownCounter("jobledger.worker.stuck",
+		metric.WithDescription("Handlers that run on though they were asked to stop."),
+		metric.WithUnit("{handler}")); err != nil {
 		return err
 	}
 	r.running, err = m.Int64UpDownCounter("jobledger.worker.running",
@@ -131,7 +137,7 @@ func (r *reporter) started(job projection.Job, waited time.Duration) {
 	_, span := r.tracer.Start(ctx, "process "+job.Queue, trace.WithSpanKind(trace.SpanKindConsumer),
 		trace.WithAttributes(attributes...))
 	r.mu.Lock()
-	r.open[job.ID] = append(r.open[job.ID], attempt{job.Attempt, span})
+	r.open[job.ID] = append(r.open[job.ID], attempt{number: job.Attempt, span: span})
 	r.mu.Unlock()
 	set := metric.WithAttributes(queueOf(job))
 	r.wait.Record(ctx, waited.Seconds(), set)
@@ -172,6 +178,20 @@ func (r *reporter) find(job projection.Job) int {
 	return i
 }
 
+// stays is the hook: a handler was asked to stop, and did not.
+func (r *reporter) stays(job projection.Job, cause error, since time.Duration, running int) worker.Slot {
+	r.mu.Lock()
+	if i := r.find(job); i >= 0 && !r.open[job.ID][i].stuck {
+		r.open[job.ID][i].stuck = true
+		r.stuck.Add(context.Background(), 1, metric.WithAttributes(queueOf(job)))
+	}
+	r.mu.Unlock()
+	if r.hooks.Stuck != nil {
+		return r.hooks.Stuck(job, cause, since, running)
+	}
+	return worker.KeepSlot
+}
+
 // ended is the hook: the ledger has recorded the end.
 func (r *reporter) ended(job projection.Job, how worker.Ending, took time.Duration) {
 	attributes := []attribute.KeyValue{queueOf(job), attribute.String("jobledger.outcome", string(how))}
@@ -182,7 +202,9 @@ func (r *reporter) ended(job projection.Job, how worker.Ending, took time.Durati
 	i := r.find(job)
 	var span trace.Span
 	if i >= 0 {
-		span = r.open[job.ID][i].span
+		if span = r.open[job.ID][i].span; r.open[job.ID][i].stuck {
+			r.stuck.Add(context.Background(), -1, metric.WithAttributes(queueOf(job)))
+		}
 		if r.open[job.ID] = slices.Delete(r.open[job.ID], i, i+1); len(r.open[job.ID]) == 0 {
 			delete(r.open, job.ID)
 		}

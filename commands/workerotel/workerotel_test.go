@@ -167,6 +167,34 @@ func TestInstrumentSaysWhatTheLedgerSays(t *testing.T) {
 	}
 }
 
+// TestInstrumentCountsStuckHandlers: a handler that does not stop counts once, until its end, and the hook
+// that was set before decides about its slot.
+func TestInstrumentCountsStuckHandlers(t *testing.T) {
+	m := newMeter()
+	w := &worker.Worker{Hooks: worker.Hooks{Stuck: func(projection.Job, error, time.Duration, int) worker.Slot {
+		return worker.GiveSlot
+	}}}
+	if err := workerotel.Instrument(w, m.Options); err != nil {
+		t.Fatal(err)
+	}
+	count := func(want string) {
+		t.Helper()
+		if got := m.counts(t, "jobledger.worker.stuck"); !slices.Equal(got, []string{want}) {
+			t.Errorf("got %q, want %s", got, want)
+		}
+	}
+	job := projection.Job{ID: "01J", Queue: "mail", Attempt: 1}
+	w.Hooks.Started(job, 0)
+	for range 2 {
+		if w.Hooks.Stuck(job, worker.ErrMaxRuntime, time.Second, 1) != worker.GiveSlot {
+			t.Error("the hook that was set before was not asked")
+		}
+		count("messaging.destination.name=mail 1")
+	}
+	w.Hooks.Ended(job, worker.Lost, time.Minute)
+	count("messaging.destination.name=mail 0")
+}
+
 // TestInjectCarriesTheTrace: the attempts of a job are spans of the trace in which it was enqueued.
 func TestInjectCarriesTheTrace(t *testing.T) {
 	l, m := jobledgertest.New(t), newMeter()

@@ -29,6 +29,9 @@ func (r *reasons) held() {
 	if !j.EndBy.IsZero() {
 		r.say("Its max runtime %s at %s.", ends(j.EndBy, now), r.when(j.EndBy))
 	}
+	if j.Note != "" {
+		r.say("Its owner says: %s.", strings.TrimSuffix(words.Shorten(j.Note), "."))
+	}
 	if j.CannotEnd != "" {
 		r.say("It cannot be ended: %s. Its worker waits for the end of that process.", j.CannotEnd)
 	}
