@@ -55,6 +55,12 @@ func CheckActor(actor string) error { return invalid(check.Actor(actor)) }
 // has none. Capitals, and what cannot be seen before the name, make no other name of it.
 func ReservedActor(actor string) string { return check.ReservedActor(actor) }
 
+// ReservedLabel returns an InvalidError if labels has one that begins with event.LabelReserved. A program
+// that takes what jobs require, or workers have, from a person or a request must refuse those.
+func ReservedLabel(field string, labels []string) error {
+	return invalid(check.Reserved(field, labels))
+}
+
 // CheckWorker returns an InvalidError unless w identifies a worker process.
 func CheckWorker(w event.Worker) error { return invalid(check.Worker(w)) }
 

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/oklog/ulid/v2"
-
 	"jobledger/commands/internal/check"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -48,29 +46,7 @@ func (r ClaimRequest) Check() error {
 	if r.Limit < 0 || r.Limit > MaxClaim {
 		return &InvalidError{"limit", fmt.Sprint(r.Limit), fmt.Sprintf("1 to %d", MaxClaim)}
 	}
-	return cmp.Or(r.checkTokens(), CheckLease(r.Lease))
-}
-
-// checkTokens returns an InvalidError unless r.Tokens are as many different ULIDs as r.Limit says.
-func (r ClaimRequest) checkTokens() error {
-	if r.Tokens == nil {
-		return nil
-	}
-	if len(r.Tokens) != r.Limit {
-		return &InvalidError{"tokens", fmt.Sprintf("of %d", len(r.Tokens)), "one for each job of the limit"}
-	}
-	seen := make(map[string]bool, len(r.Tokens))
-	for _, token := range r.Tokens {
-		id, err := ulid.ParseStrict(token)
-		if err != nil || id.String() != token {
-			return &InvalidError{"tokens", fmt.Sprintf("%.80q", token), "ULIDs in capitals"}
-		}
-		if seen[token] {
-			return &InvalidError{"tokens", fmt.Sprintf("%q twice", token), "each token once"}
-		}
-		seen[token] = true
-	}
-	return nil
+	return cmp.Or(invalid(check.Tokens(r.Tokens, r.Limit)), CheckLease(r.Lease))
 }
 
 func (r *ClaimRequest) setDefaults() {

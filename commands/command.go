@@ -164,11 +164,8 @@ func CheckCommand(c Command) error {
 }
 
 func (c Heartbeat) check() error {
-	err := checkCredentials(c)
-	if p := c.Progress; err == nil && p != nil && !(*p >= 0 && *p <= 1) {
-		err = &InvalidError{"progress", fmt.Sprint(*p), "0 to 1"}
-	}
-	return cmp.Or(err, CheckLease(c.Lease), CheckText("cannot_end", c.CannotEnd, MaxReason),
+	return cmp.Or(checkCredentials(c), invalid(check.Progress(c.Progress)), CheckLease(c.Lease),
+		CheckText("cannot_end", c.CannotEnd, MaxReason),
 		CheckText("note", c.Note, MaxReason))
 }
 
@@ -201,14 +198,8 @@ func (c Retry) check() error {
 		CheckText("reason", c.Reason, MaxReason))
 }
 
-func (c Reschedule) check() (err error) {
-	if c.Priority != nil {
-		err = invalid(check.Priority(*c.Priority))
-	}
-	if err == nil && c.RunAt != nil && c.RunAt.UTC().Year() > 9999 {
-		err = &InvalidError{"run_at", event.FormatTime(*c.RunAt), "up to the year 9999"}
-	}
-	return cmp.Or(err, CheckText("reason", c.Reason, MaxReason))
+func (c Reschedule) check() error {
+	return cmp.Or(invalid(check.Reschedule(c.RunAt, c.Priority)), CheckText("reason", c.Reason, MaxReason))
 }
 
 func checkCredentials(c ownerCommand) error {

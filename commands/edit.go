@@ -34,8 +34,10 @@ func (c Edit) decide(j projection.Job, _ time.Time) (journal.Fact, error) {
 	if j.State != event.Queued && j.State != event.Blocked {
 		return journal.Fact{}, conflict(c, j)
 	}
-	body := &event.Edited{MaxAttempts: c.MaxAttempts, MaxRuntime: c.MaxRuntime, Backoff: c.Backoff,
-		Requires: c.Requires}
+	body := &event.Edited{MaxAttempts: c.MaxAttempts, MaxRuntime: c.MaxRuntime, Backoff: c.Backoff}
+	if len(c.Requires) > 0 {
+		body.Requires = check.Labelled(c.Requires, j.Form)
+	}
 	if !journal.Changes(j, body) {
 		return journal.Fact{}, errNoChange
 	}

@@ -40,6 +40,10 @@ type Enqueue struct {
 	// how long it waits after failures; default that of the queue, or event.DefaultBackoff
 	Backoff event.Backoff
 
+	// what the payload is: event.FormArgv is a command as package argv writes it, for a queue of
+	// Service.SetCommands; the job then requires event.LabelArgv too. "": what the worker makes of it
+	Form string
+
 	// the jobs that this one waits for: up to 1,000. It is cancelled if one of them cannot end as asked
 	After  []Dependency
 	Before []Dependency // the blocked jobs that are to wait for this one too: up to 16
@@ -53,7 +57,8 @@ func (e *Enqueue) Check() error {
 		CheckSize("payload", e.Payload), invalid(cmp.Or(check.Priority(e.Priority),
 			check.Attempts(e.MaxAttempts), check.RunAt(e.RunAt), check.Requires(e.Requires),
 			check.Optional("version", e.Version), check.Tags(e.Tags),
-			e.checkDependencies(), check.Backoff(e.Backoff), check.Runtime(e.MaxRuntime))))
+			e.checkDependencies(), check.Backoff(e.Backoff), check.Runtime(e.MaxRuntime),
+			check.Form(e.Form, e.Payload))))
 }
 
 // Enqueued is the answer to one Enqueue.
@@ -184,12 +189,15 @@ func (n newJob) decide(j projection.Job, at time.Time) (journal.Fact, error) {
 		return journal.Fact{}, n.compare(j)
 	}
 	d := n.defaults
+	if err := invalid(check.FormOf(n.Queue, n.Form, d.Commands)); err != nil {
+		return journal.Fact{}, err
+	}
 	body := &event.Enqueued{Queue: n.Queue, Priority: n.Priority,
 		RunAt: n.RunAt.UTC().Truncate(time.Microsecond), MaxAttempts: cmp.Or(n.MaxAttempts, d.MaxAttempts,
 			projection.DefaultMaxAttempts),
 		MaxRuntime: cmp.Or(n.MaxRuntime, d.MaxRuntime), Backoff: cmp.Or(n.Backoff, d.Backoff),
-		Version: n.Version, Requires: n.Requires, Key: n.Key, UniqueWhile: n.UniqueWhile,
-		Tags: n.Tags, Group: n.Group,
+		Version: n.Version, Requires: check.Labelled(n.Requires, n.Form), Key: n.Key, UniqueWhile: n.UniqueWhile,
+		Tags: n.Tags, Group: n.Group, Form: n.Form,
 		PayloadSHA256: ledger.Digest(n.salt, n.Payload), PayloadBytes: int64(len(n.Payload))}
 	if body.RunAt.Before(at) {
 		body.RunAt = at

@@ -98,7 +98,7 @@ func (n newJob) compare(j projection.Job) error {
 	if n.ID != "" && j.ID == n.id {
 		what = fmt.Sprintf("id %s", n.id)
 	}
-	if why := journal.Other(j, n.Queue, n.Key, n.UniqueWhile, n.Payload); why != "" {
+	if why := journal.Other(j, n.Queue, n.Key, n.UniqueWhile, n.Form, n.Payload); why != "" {
 		return &ConflictError{n.name(), j.ID, what + " belongs to it" + why}
 	}
 	return errNoChange

@@ -34,6 +34,8 @@ func (n newJob) duplicate(j projection.Job) (journal.Fact, error) {
 	switch {
 	case j.UniqueWhile == "":
 		return conflict(", for ever")
+	case j.Form != n.Form:
+		return conflict(", and only one of the two jobs carries its command")
 	case n.OnDuplicate != ReplaceDuplicate && n.OnDuplicate != RefreshDuplicate,
 		string(j.Payload) == string(n.Payload) && j.Payload != nil:
 		return journal.Fact{}, errNoChange

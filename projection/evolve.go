@@ -47,7 +47,7 @@ func Evolve(j Job, e event.Event) (Job, error) {
 			Queue: b.Queue, Priority: b.Priority, RunAt: b.RunAt, Key: b.Key, Tags: b.Tags,
 			MaxAttempts: b.MaxAttempts, MaxRuntime: b.MaxRuntime, Version: b.Version, Requires: b.Requires,
 			Schedule: b.Schedule, Tick: b.Tick, Group: b.Group, Backoff: b.Backoff, After: b.After,
-			UniqueWhile: b.UniqueWhile}
+			UniqueWhile: b.UniqueWhile, Form: b.Form}
 		if b.Blocked {
 			j.State = event.Blocked
 		}
@@ -116,6 +116,9 @@ func Evolve(j Job, e event.Event) (Job, error) {
 		j.Backoff = cmp.Or(b.Backoff, j.Backoff)
 		if len(b.Requires) > 0 {
 			j.Requires = b.Requires
+		}
+		if j.Form == event.FormArgv && !slices.Contains(j.Requires, event.LabelArgv) {
+			return j, fmt.Errorf("%w: edited without the label %s", ErrIllegal, event.LabelArgv)
 		}
 	case *event.Rescheduled:
 		j.RunAt, j.Priority = b.RunAt, b.Priority

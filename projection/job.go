@@ -27,6 +27,7 @@ type Job struct {
 	Requires    []string
 	After       []string      // the jobs that it was to wait for when it was enqueued, as the event has them
 	Backoff     event.Backoff // as enqueued, or edited; zero: event.DefaultBackoff
+	Form        string        // of the payload: event.FormArgv, or ""
 	Schedule    string        // whose job it is; "": of none
 	Tick        time.Time     // the moment of the schedule that it is for; zero: none
 

@@ -59,6 +59,7 @@ type rare struct {
 	Key         string            `json:"key,omitempty"`        // that it had; the column key is null then
 	PayloadAt   int64             `json:"payload_at,omitempty"` // the pos of the body, where that is not n
 	CannotEnd   string            `json:"cannot_end,omitempty"`
+	Form        string            `json:"form,omitempty"`
 }
 
 // backoff is an event.Backoff in the column more, in microseconds.
@@ -88,7 +89,7 @@ func (m rare) empty() bool {
 	return m.Version == "" && len(m.Requires) == 0 && len(m.Tags) == 0 && m.Progress == nil && m.Note == "" &&
 		m.ErrorDetail == "" && !m.Erased && !m.Limited && m.Schedule == "" &&
 		m.Group == "" && m.Backoff == nil && len(m.After) == 0 && m.UniqueWhile == "" && m.PayloadAt == 0 &&
-		m.CannotEnd == ""
+		m.CannotEnd == "" && m.Form == ""
 }
 
 // RowOf returns j as a row. It adds names that are missing to the dictionary.
@@ -103,7 +104,7 @@ func RowOf(ctx context.Context, tx *ledger.Tx, j Job) (r table.Row, err error) {
 	}
 	more := rare{j.Version, j.Requires, j.Tags, j.Progress, j.Note, j.ErrorDetail, j.Erased, j.Limited,
 		j.Schedule, tickText(j.Tick), j.Group, j.After, backoffOf(j.Backoff), j.UniqueWhile, "", j.PayloadAt,
-		j.CannotEnd}
+		j.CannotEnd, j.Form}
 	key := j.Key
 	if j.KeyFree { // the unique index is over the column
 		key, more.Key = "", j.Key
@@ -166,7 +167,7 @@ func scanJob(ctx context.Context, tx *ledger.Tx, rows *ledger.Rows, what *select
 		if j.UniqueWhile, j.PayloadAt = m.UniqueWhile, m.PayloadAt; m.Key != "" {
 			j.Key, j.KeyFree = m.Key, true
 		}
-		j.CannotEnd = m.CannotEnd
+		j.CannotEnd, j.Form = m.CannotEnd, m.Form
 		j.Note, j.ErrorDetail, j.Erased, j.Limited = m.Note, m.ErrorDetail, m.Erased, m.Limited
 		if j.Schedule = m.Schedule; m.Tick != "" {
 			if j.Tick, err = time.Parse(time.RFC3339, m.Tick); err != nil {

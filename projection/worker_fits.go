@@ -3,12 +3,17 @@ package projection
 import (
 	"fmt"
 	"slices"
+
+	"jobledger/ledger/event"
 )
 
 // Fits reports whether a worker of this version and with these capabilities may take j, and if not, why not.
 func Fits(j Job, version string, capabilities []string) (bool, string) {
 	if j.Version != "" && j.Version != version {
 		return false, fmt.Sprintf("it asks for version %q", j.Version)
+	}
+	if slices.Contains(capabilities, event.LabelArgv) && !slices.Contains(j.Requires, event.LabelArgv) {
+		return false, "it carries no command"
 	}
 	for _, label := range j.Requires {
 		if !slices.Contains(capabilities, label) {

@@ -43,7 +43,8 @@ func storeyOf(dir string) string {
 // parent folder. To add a package, add a line, or a name to the line of its neighbours.
 var stages = [][]string{
 	{"ledger/jsonscan"},
-	{"schema", "ledger/event", "ledger/failpoint", "ledger/proof", "commands/cron", "commands/worker/child",
+	{"schema", "ledger/event", "ledger/failpoint", "ledger/proof", "commands/argv", "commands/cron",
+		"commands/worker/child",
 		"ledger/ownerfile", "ledger/process", "commands/internal/usertx",
 		"cmd/jobledger/internal/buildinfo",
 		"cmd/jobledger/internal/oracletest"}, // import nothing but that

@@ -95,6 +95,9 @@ func checkEnqueued(l *event.Line, b *event.Enqueued) error {
 	as := commands.Enqueue{Queue: b.Queue, Payload: l.Body, Key: b.Key, Priority: b.Priority, RunAt: b.RunAt,
 		MaxAttempts: b.MaxAttempts, MaxRuntime: b.MaxRuntime, Version: b.Version, Requires: b.Requires,
 		Tags: b.Tags, Group: b.Group, Backoff: b.Backoff, UniqueWhile: b.UniqueWhile}
+	if l.Body != nil {
+		as.Form = b.Form
+	}
 	if err := as.Check(); err != nil {
 		return err
 	}

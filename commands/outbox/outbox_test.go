@@ -79,8 +79,8 @@ func TestOutboxKeepsEveryField(t *testing.T) {
 		After:   []commands.Dependency{{Job: held[0].ID, On: event.OnFinished}},
 		Before:  []commands.Dependency{{Job: held[1].ID, On: event.OnFailed}}, Hold: true}
 	for i, v := 0, reflect.ValueOf(asked); i < v.NumField(); i++ {
-		if v.Field(i).IsZero() {
-			t.Fatalf("the test leaves %s out", v.Type().Field(i).Name)
+		if name := v.Type().Field(i).Name; v.Field(i).IsZero() && name != "Form" { // which no outbox takes
+			t.Fatalf("the test leaves %s out", name)
 		}
 	}
 	direct := asked

@@ -37,6 +37,9 @@ type backoff struct {
 }
 
 func encode(e commands.Enqueue) (string, error) {
+	if e.Form != "" { // writers of that table would run programs as the user of a worker
+		return "", &commands.InvalidError{Field: "form", Got: e.Form, Allowed: "none: an outbox takes no commands"}
+	}
 	r := row{
 		Queue: e.Queue, Key: e.Key, UniqueWhile: e.UniqueWhile, OnDuplicate: e.OnDuplicate, Priority: e.Priority,
 		MaxAttempts: e.MaxAttempts, MaxRuntime: e.MaxRuntime, Version: e.Version, Requires: e.Requires,

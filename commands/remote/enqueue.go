@@ -89,6 +89,9 @@ func (c *Client) Enqueue(ctx context.Context, _ string, jobs ...commands.Enqueue
 		if err := e.Check(); err != nil {
 			return nil, err
 		}
+		if e.Form != "" {
+			return nil, &commands.InvalidError{Field: "form", Got: e.Form, Allowed: "none: a server takes no commands"}
+		}
 		if e.ID == "" {
 			e.ID = ulid.Make().String()
 		}

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"jobledger/commands"
+	"jobledger/commands/internal/check"
 	"jobledger/commands/internal/journal"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/defaults"
 	"jobledger/projection/schedules"
 )
 
@@ -135,6 +137,13 @@ func (k *Keeper) set(ctx context.Context, tx *ledger.Tx, spec event.ScheduleSet,
 	}
 	if same(before.Spec, spec) {
 		return Change{before, Unchanged}, nil
+	}
+	queues, err := defaults.Current(ctx, tx)
+	if err != nil {
+		return c, err
+	}
+	if p := check.FormOf(spec.Queue, spec.Form, queues[spec.Queue].Commands); p != nil {
+		return c, (*commands.InvalidError)(p)
 	}
 	times, err := Times(spec)
 	if err != nil {

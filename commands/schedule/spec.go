@@ -47,7 +47,7 @@ func Check(spec event.ScheduleSet) error {
 		return err
 	}
 	job := job(spec, "")
-	if err := job.Check(); err != nil {
+	if err := cmp.Or(job.Check(), commands.ReservedLabel("requires", spec.Requires)); err != nil {
 		return err
 	}
 	bad := func(field, got, allowed string) error {
@@ -139,7 +139,7 @@ func Key(name string, tick time.Time) string { return name + "@" + tick.UTC().Fo
 func job(spec event.ScheduleSet, key string) commands.Enqueue {
 	return commands.Enqueue{Queue: spec.Queue, Payload: []byte(spec.Payload), Key: key, Priority: spec.Priority,
 		MaxAttempts: spec.MaxAttempts, MaxRuntime: spec.MaxRuntime, Version: spec.Version,
-		Requires: spec.Requires, Tags: spec.Tags}
+		Requires: spec.Requires, Tags: spec.Tags, Form: spec.Form}
 }
 
 // delay returns by how much the job of a tick runs later: the same wherever and whenever it is asked.

@@ -70,6 +70,8 @@ type QueueDefaults struct {
 	MaxRuntime  time.Duration `event:"max_runtime"`
 	Backoff     Backoff
 	Reason      string `event:"reason"`
+	// its jobs carry their commands, and no other job is accepted
+	Commands bool `event:"commands"`
 }
 
 // Kind returns KindQueueDefaults.
@@ -82,4 +84,5 @@ func (b *QueueDefaults) fields(f *fields) {
 	f.duration("max_runtime", &b.MaxRuntime)
 	b.Backoff.fields(f)
 	f.text("reason", &b.Reason)
+	f.flag("commands", &b.Commands)
 }

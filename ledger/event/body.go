@@ -51,6 +51,9 @@ type Enqueued struct {
 
 	// how long Key is its own, until a worker claims it or until it has ended; "": for ever
 	UniqueWhile string `event:"unique_while,oneof=queued|unfinished"`
+
+	// what the payload is: "argv" is a command that the job carries; "": what its worker makes of it
+	Form string `event:"form,oneof=argv"`
 }
 
 // Claimed: a worker took the job. The worker's process (boot, host, pid, version) is in the envelope's

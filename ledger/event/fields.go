@@ -25,6 +25,7 @@ func (b *Enqueued) fields(f *fields) {
 	f.flag("hold", &b.Hold)
 	f.flag("blocked", &b.Blocked)
 	f.text("unique_while", &b.UniqueWhile)
+	f.text("form", &b.Form)
 }
 
 func (b *Claimed) fields(f *fields) {

@@ -53,6 +53,7 @@ type ScheduleSet struct {
 	Requires    []string          `event:"requires,label"`
 	Tags        map[string]string `event:"tags"`
 	Payload     string            `event:"payload"` // of the jobs
+	Form        string            `event:"form,oneof=argv"`
 
 	Next   time.Time `event:"next"` // the first tick; zero: none, or the schedule is paused
 	Reason string    `event:"reason"`
@@ -124,6 +125,7 @@ func (b *ScheduleSet) fields(f *fields) {
 	f.list("requires", &b.Requires)
 	f.dict("tags", &b.Tags)
 	f.text("payload", &b.Payload)
+	f.text("form", &b.Form)
 	f.timeText("next", &b.Next)
 	f.text("reason", &b.Reason)
 }

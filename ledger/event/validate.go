@@ -3,6 +3,7 @@ package event
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -91,6 +92,9 @@ func (e *Event) content() error {
 		}
 		if b.UniqueWhile != "" && b.Key == "" {
 			s.fail("key", b.Key)
+		}
+		if b.Form == FormArgv && !slices.Contains(b.Requires, LabelArgv) {
+			s.fail("form", b.Form)
 		}
 	case *Retried:
 		if b.Because != "" && (b.Alone || !b.RunAt.IsZero() || b.MaxRuntime > 0) {

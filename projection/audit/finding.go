@@ -46,6 +46,7 @@ const (
 	FindKey        = "V31"
 	FindRemoved    = "V32"
 	FindSealGone   = "V33"
+	FindCommand    = "V34"
 
 	maxFindings = 1000 // then Verify stops looking
 )
@@ -107,6 +108,8 @@ var Checks = [...]Check{
 		"that were kept, or in the table `departed`", false},
 	{FindSealGone, "the first seal is not the one that was recorded when sealing began: seals were " +
 		"deleted", false},
+	{FindCommand, "a job that carries its command in a queue whose jobs did not, or another job in one " +
+		"whose jobs did", false},
 }
 
 // Verified is the result of Verify.

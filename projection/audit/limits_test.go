@@ -1,6 +1,7 @@
 package audit_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +48,33 @@ func TestVerifyFindsWrongLimits(t *testing.T) {
 			}
 			if found != (test.code != "") || test.code == "" && len(v.Findings) > 0 {
 				t.Errorf("got %+v, want %q", v.Findings, test.detail)
+			}
+		})
+	}
+}
+
+// TestVerifyFindsWrongForms alters what a queue takes, and what a job of it is.
+func TestVerifyFindsWrongForms(t *testing.T) {
+	t.Parallel()
+	file := recordedHistory(t, "v27-form.jsonl")
+	for name, test := range map[string]struct{ damage, code, detail string }{
+		"a queue for other jobs": {`UPDATE events SET data = replace(data, ',"commands":true', '') WHERE pos = 1`,
+			audit.FindCommand, `form "argv", where the jobs of the queue slow carry their commands: false`},
+		"another job": {`UPDATE events SET data = replace(data, ',"form":"argv"', '') WHERE pos = 2`,
+			audit.FindCommand, `form "", where the jobs of the queue slow carry their commands: true`},
+		"no label": {`UPDATE events SET data = replace(data, '"jl:argv"', '"jl:other"') WHERE pos = 2`,
+			audit.FindForm, `form "argv"`},
+		"a label that is taken away": {
+			`UPDATE events SET data = replace(data, '"jl:argv"', '"jl:other"') WHERE pos = 4`,
+			audit.FindIllegal, "edited without the label jl:argv"},
+		"another row": {`UPDATE jobs SET more = replace(more, ',"form":"argv"', '')`, audit.FindDiffers, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := damaged(t, file, test.damage)
+			if !slices.ContainsFunc(v.Findings, func(f audit.Finding) bool {
+				return f.Code == test.code && strings.Contains(f.Detail, test.detail)
+			}) {
+				t.Errorf("got %+v, want %s %q", v.Findings, test.code, test.detail)
 			}
 		})
 	}

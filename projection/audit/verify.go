@@ -13,6 +13,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/audit/differ"
+	"jobledger/projection/defaults"
 	"jobledger/projection/fold"
 	"jobledger/projection/internal/table"
 	"jobledger/projection/schedules"
@@ -75,6 +76,7 @@ type verifier struct {
 	frames    *differ.Keyframes // nil with a bound
 	evidence  *evidence         // nil with a bound
 	keys      keyHolders
+	defaults  defaults.Set
 
 	horizon    int64 // the last event that may have left the ledger; 0: none has
 	removal    projection.Removal
@@ -95,7 +97,7 @@ func newVerifier(tx *ledger.Tx, since int64) *verifier {
 	v := &verifier{Verified: Verified{Since: since, Until: since}, tx: tx, fold: f,
 		compared: differ.NewJobs(tx, f),
 		shared:   make(map[string]*sharedBoot),
-		keys:     make(keyHolders), undescribed: make(map[int64]bool),
+		keys:     make(keyHolders), defaults: make(defaults.Set), undescribed: make(map[int64]bool),
 		started: make(map[event.Worker]starts), touched: make(map[int64]bool), incomplete: since > 0}
 	return v
 }
@@ -205,6 +207,9 @@ func (v *verifier) begin(ctx context.Context) error {
 		return v.stop(v.Since, err)
 	}
 	if err := v.beginLimits(ctx); err != nil {
+		return v.stop(v.Since, err)
+	}
+	if v.defaults, err = defaults.AsOf(ctx, v.tx, v.Since); err != nil {
 		return v.stop(v.Since, err)
 	}
 	kinds := []event.Kind{event.KindWorkerStarted, event.KindWorkerStopped}

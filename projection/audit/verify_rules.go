@@ -9,6 +9,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/defaults"
 	"jobledger/projection/internal/table"
 )
 
@@ -20,6 +21,10 @@ func (v *verifier) rules(ctx context.Context, j *projection.Job, e *event.Event)
 	switch b := e.Body.(type) {
 	case *event.Enqueued:
 		v.notBefore(e, "run_at", b.RunAt)
+		if carries := v.defaults[b.Queue].Commands; carries != (b.Form == event.FormArgv) {
+			v.at(e, FindCommand, "form %q, where the jobs of the queue %s carry their commands: %t", b.Form, b.Queue,
+				carries)
+		}
 	case *event.Claimed:
 		v.claim(j, e, b)
 	case *event.Heartbeat:
@@ -92,6 +97,8 @@ func (v *verifier) operators(ctx context.Context, e *event.Event) error {
 		if b.Jobs < jobs || b.Jobs > jobs && v.horizon == 0 { // what has left since counted too
 			v.at(e, FindCount, "it says that %d of %d jobs were derived again", b.Jobs, jobs)
 		}
+	case *event.QueueDefaults:
+		v.defaults[b.Queue] = defaults.Defaults{Spec: defaults.Spec{Commands: b.Commands}}
 	case *event.Imported:
 		v.imported(e, b)
 	case *event.Archived:

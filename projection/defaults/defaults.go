@@ -1,7 +1,7 @@
 // Package defaults is what the jobs of a queue get that set nothing themselves: how often they are tried, how
-// long an attempt may take, and how long they wait between attempts. The events queue_defaults say it, which
-// are few, so there is no table. What a job got is in its own enqueued event: later defaults do not change
-// it.
+// long an attempt may take, and how long they wait between attempts; and whether they carry their commands.
+// The events queue_defaults say it, which are few, so there is no table. What a job got is in its own
+// enqueued event: later defaults do not change it.
 //
 // Held by TestDefaultsConcernLaterJobs, TestDefaultsOfAnotherProcessBindAtOnce and
 // TestDefaultsSurviveRebuildAndImport of package commands, and by TestScripts/queue of the program. This
@@ -25,6 +25,7 @@ type Spec struct {
 	MaxAttempts int
 	MaxRuntime  time.Duration
 	Backoff     event.Backoff
+	Commands    bool // its jobs carry their commands, and no other job is accepted
 }
 
 // Defaults is what the last event of a queue says.
@@ -39,7 +40,7 @@ type Defaults struct {
 // Body returns the event that sets s for a queue.
 func (s Spec) Body(queue, reason string) *event.QueueDefaults {
 	return &event.QueueDefaults{Queue: queue, MaxAttempts: s.MaxAttempts, MaxRuntime: s.MaxRuntime,
-		Backoff: s.Backoff, Reason: reason}
+		Backoff: s.Backoff, Commands: s.Commands, Reason: reason}
 }
 
 // Evolve returns the defaults that e sets. It is pure.
@@ -48,7 +49,7 @@ func Evolve(e event.Event) (Defaults, error) {
 	if !ok {
 		return Defaults{}, fmt.Errorf("%w: %T sets no defaults of a queue", ledger.ErrUnknownKind, e.Body)
 	}
-	return Defaults{Spec: Spec{MaxAttempts: b.MaxAttempts, MaxRuntime: b.MaxRuntime, Backoff: b.Backoff},
+	return Defaults{Spec: Spec{b.MaxAttempts, b.MaxRuntime, b.Backoff, b.Commands},
 		Queue: b.Queue, Since: e.At, Actor: e.Actor, Reason: b.Reason}, nil
 }
 

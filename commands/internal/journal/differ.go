@@ -27,7 +27,7 @@ func Changes(j projection.Job, b *event.Edited) bool {
 }
 
 // Other says how j differs from the job that is asked for, whose id or key belongs to j; "": it is that job.
-func Other(j projection.Job, queue, key, uniqueWhile string, payload []byte) string {
+func Other(j projection.Job, queue, key, uniqueWhile, form string, payload []byte) string {
 	switch {
 	case j.Erased:
 		return ", and its payload was erased"
@@ -39,6 +39,8 @@ func Other(j projection.Job, queue, key, uniqueWhile string, payload []byte) str
 		return fmt.Sprintf(" while it is %s", j.UniqueWhile)
 	case j.UniqueWhile != uniqueWhile:
 		return ", and its key is for ever"
+	case j.Form != form:
+		return ", and only one of the two jobs carries its command"
 	case string(j.Payload) != string(payload) && j.PayloadAt == 0:
 		return ", with another payload"
 	}

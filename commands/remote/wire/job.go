@@ -45,6 +45,8 @@ type Job struct {
 	After       []string    `json:"after,omitempty"` // as given when it was enqueued
 	Backoff     *Backoff    `json:"backoff,omitempty"`
 	UniqueWhile string      `json:"unique_while,omitempty"` // how long key is its own; "": for ever
+	// What the payload is: argv is a command that the job carries; left out: what its worker makes of it.
+	Form string `json:"form,omitempty" openapi:"enum=argv"`
 }
 
 // Backoff is how long a job waits after its failures, in seconds.
@@ -117,6 +119,7 @@ type minimalJob struct {
 	After          []string          `json:"after,omitempty"`
 	Backoff        *Backoff          `json:"backoff,omitempty"`
 	UniqueWhile    string            `json:"unique_while,omitempty"`
+	Form           string            `json:"form,omitempty" openapi:"enum=argv"`
 }
 
 // Minimal is j as a short answer has it. The id is in it once.
@@ -129,7 +132,7 @@ func (j JobAnswer) Minimal() Minimal {
 // Projection is j as package projection has it. N is 0: jobs have no number here.
 func (j JobAnswer) Projection() (out projection.Job, err error) {
 	out = projection.Job{ID: j.ID, Seq: j.Seq, Queue: j.Queue, Priority: j.Priority, Key: text(j.Key),
-		UniqueWhile: j.UniqueWhile, Group: j.Group, Tags: j.Tags, MaxAttempts: j.MaxAttempts,
+		UniqueWhile: j.UniqueWhile, Form: j.Form, Group: j.Group, Tags: j.Tags, MaxAttempts: j.MaxAttempts,
 		Version: text(j.Version), Requires: j.Requires, After: j.After, Schedule: j.Schedule,
 		Attempt: j.Attempt, Failures: j.Failures, Worker: event.Worker{Name: text(j.Worker)},
 		Token: text(j.LeaseToken), Progress: j.Progress, Note: text(j.Note), CannotEnd: j.CannotEnd,

@@ -16,14 +16,17 @@ func Defaults(found []defaults.Defaults, zone *time.Location) *words.Table {
 		{Title: "MAX RUNTIME", Right: true}, {Title: "BACKOFF"}, {Title: "SINCE", Drop: 1},
 		{Title: "BY", Drop: 2, Least: 8}, {Title: "REASON", Least: 8}}}
 	for _, d := range found {
-		runtime, backoff := "-", "-"
+		runtime, backoff, name := "-", "-", d.Queue
+		if d.Commands {
+			name += " (commands)"
+		}
 		if d.MaxRuntime > 0 {
 			runtime = words.Duration(d.MaxRuntime)
 		}
 		if d.Backoff != (event.Backoff{}) {
 			backoff = words.BackoffText(d.Backoff)
 		}
-		t.Add(d.Queue, orDash(d.MaxAttempts), runtime, backoff, words.Millis(d.Since.In(zone)), d.Actor, d.Reason)
+		t.Add(name, orDash(d.MaxAttempts), runtime, backoff, words.Millis(d.Since.In(zone)), d.Actor, d.Reason)
 	}
 	return t
 }
@@ -37,13 +40,16 @@ type DefaultsJSON struct {
 	Since       *string            `json:"since"`
 	Actor       *string            `json:"actor"`
 	Reason      *string            `json:"reason"`
+	// true: its jobs carry their commands, and it takes no others
+	Commands bool `json:"commands,omitempty"`
 }
 
 // NewDefaultsJSON is d for programs.
 func NewDefaultsJSON(d defaults.Defaults) DefaultsJSON {
 	return DefaultsJSON{Queue: d.Queue, MaxAttempts: words.OrNull(d.MaxAttempts),
 		MaxRuntime: words.OrNull(d.MaxRuntime.Seconds()), Backoff: words.BackoffOrNull(d.Backoff),
-		Since: words.TimeOrNull(d.Since), Actor: words.TextOrNull(d.Actor), Reason: words.TextOrNull(d.Reason)}
+		Since: words.TimeOrNull(d.Since), Actor: words.TextOrNull(d.Actor), Reason: words.TextOrNull(d.Reason),
+		Commands: d.Commands}
 }
 
 // DefaultsThenJSON is defaults as they were.

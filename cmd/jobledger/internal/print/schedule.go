@@ -52,6 +52,8 @@ type SpecJSON struct {
 	Tags        map[string]string `json:"tags,omitempty"`
 	// a string for what it says, other JSON for its text
 	Payload json.RawMessage `json:"payload,omitempty"`
+	// what the payload is: argv is a command; left out: what the workers make of it
+	Form string `json:"form,omitempty" openapi:"enum=argv"`
 }
 
 // ScheduleJSON is a schedule for programs.
@@ -91,7 +93,7 @@ func NewScheduleJSON(s schedules.Schedule, lastJob event.JobID) ScheduleJSON {
 		Every: length(spec.Every), From: from, Jitter: length(spec.Jitter), CatchUp: spec.CatchUp,
 		Within: length(spec.Within), Overlap: spec.Overlap, Priority: spec.Priority,
 		MaxAttempts: spec.MaxAttempts, MaxRuntime: length(spec.MaxRuntime), Version: spec.Version,
-		Requires: spec.Requires, Tags: spec.Tags, Payload: payload},
+		Requires: spec.Requires, Tags: spec.Tags, Payload: payload, Form: spec.Form},
 		Paused: s.Paused, Next: words.TimeOrNull(s.Next), LastTick: words.TimeOrNull(s.LastTick),
 		LastJob: words.TextOrNull(string(lastJob)), Since: words.TimeOrNull(s.Since),
 		Actor: words.TextOrNull(s.Actor), Reason: words.TextOrNull(s.Reason)}

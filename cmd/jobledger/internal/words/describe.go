@@ -114,7 +114,11 @@ func (d *description) enqueued(b *event.Enqueued) {
 	d.addIf(b.MaxRuntime > 0, "max runtime %s", Duration(b.MaxRuntime))
 	d.add("up to %s", Count(int64(b.MaxAttempts), "attempt"))
 	d.addIf(b.Backoff != event.Backoff{}, "backoff %s", BackoffText(b.Backoff))
-	d.add("payload of %s", Count(b.PayloadBytes, "byte"))
+	what := "payload"
+	if b.Form == event.FormArgv {
+		what = "command"
+	}
+	d.add("%s of %s", what, Count(b.PayloadBytes, "byte"))
 }
 
 func (d *description) claimed(b *event.Claimed) {

@@ -42,9 +42,9 @@ type BodiesJSON struct {
 
 func ToJSON(j projection.Job) JobJSON {
 	out := JobJSON{ID: j.ID, Job: j.ID, Group: j.Group, After: j.After, Backoff: BackoffOrNull(j.Backoff),
-		UniqueWhile: j.UniqueWhile,
-		Seq:         j.Seq,
-		State:       j.State.String(), Queue: j.Queue,
+		UniqueWhile: j.UniqueWhile, Form: j.Form,
+		Seq:   j.Seq,
+		State: j.State.String(), Queue: j.Queue,
 		Priority: j.Priority,
 		RunAt:    TimeOrNull(j.RunAt),
 		Key:      TextOrNull(j.Key), Tags: j.Tags, Attempt: j.Attempt, Failures: j.Failures,

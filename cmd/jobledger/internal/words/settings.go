@@ -67,6 +67,9 @@ func DefaultsText(b *event.QueueDefaults) string {
 	if b.Backoff != (event.Backoff{}) {
 		parts = append(parts, fmt.Sprintf("backoff %s", BackoffText(b.Backoff)))
 	}
+	if b.Commands {
+		parts = append(parts, "jobs carry their commands")
+	}
 	if len(parts) == 0 {
 		return "no defaults"
 	}

@@ -244,6 +244,7 @@ func (r Reader) field(e *commands.Enqueue, key string, value []byte) (err error)
 		if json.Unmarshal(value, &e.Requires) != nil {
 			return fault.Usagef("requires: %s is not a list of strings", brief(value))
 		}
+		err = commands.ReservedLabel("requires", e.Requires)
 	case "priority":
 		e.Priority, err = wholeValue(key, value, -commands.MaxPriority, commands.MaxPriority)
 	case "max_attempts":

@@ -25,6 +25,10 @@ func (p *Verbs) Queue() cli.Verb {
 			"max, each time 20 % more or less. What it leaves out is as without it: min 1s, max 1h, factor 2.\n" +
 			"The jobs of a schedule take the time and the backoff of their queue; how often they are tried is part " +
 			"of the schedule.\n" +
+			"--commands makes it a queue for jobs that carry their commands, and for no others; unless it has a " +
+			"default of attempts, they are then tried once. --no-commands undoes that. Neither changes the rest, " +
+			"and --off leaves it as it is. It gives no right: what a worker runs is for its own command line to " +
+			"say.\n" +
 			"'queue show' shows the defaults of the queue, or of all.",
 		Args: "set|show", MinArgs: 1, MaxArgs: 1,
 		Flags: []cli.Flag{
@@ -34,6 +38,8 @@ func (p *Verbs) Queue() cli.Verb {
 			cli.DurationFlag("max-runtime", "an attempt may take `D` at most", "", time.Millisecond,
 				commands.MaxRunTime, false),
 			&cli.StringFlag{Name: "backoff", Usage: "how long to wait after failures: `'min 1s, max 1h, factor 2'`"},
+			&cli.BoolFlag{Name: "commands", Usage: "its jobs carry their commands, and it takes no others"},
+			&cli.BoolFlag{Name: "no-commands", Usage: "its jobs carry no commands"},
 			&cli.BoolFlag{Name: "off", Usage: "take the defaults away"},
 			jobverb.ReasonFlag(),
 			cli.AsOfFlag(),
@@ -44,6 +50,7 @@ func (p *Verbs) Queue() cli.Verb {
 				"eight tries of five minutes each"},
 			{"jobledger queue show", "the defaults of all queues"},
 			{"jobledger queue set -q mail --off", "as if it had never had any"},
+			{"jobledger queue set -q nightly --commands", "for jobs that carry their commands"},
 		},
 		Exits:    []int{cli.ExitNothing, cli.ExitBusy},
 		Complete: map[string][]string{"": {"set", "show"}},
@@ -59,8 +66,9 @@ func (p *Verbs) queue(c *cli.Context) error {
 		}
 	}
 	values := slices.ContainsFunc([]string{"max-attempts", "max-runtime", "backoff"}, c.IsSet)
+	marks := c.IsSet("commands") || c.IsSet("no-commands")
 	switch action := c.Args().First(); {
-	case action == "show" && (values || c.Bool("off") || c.IsSet("reason")):
+	case action == "show" && (values || marks || c.Bool("off") || c.IsSet("reason")):
 		return cli.WithHint(cli.Usagef("queue show changes nothing"), "%s", cli.SeeHelp("queue"))
 	case action == "show":
 		return p.showDefaults(c, queue)
@@ -73,9 +81,16 @@ func (p *Verbs) queue(c *cli.Context) error {
 		return cli.WithHint(cli.Usagef("missing flag --queue (-q)"), "%s", cli.SeeHelp("queue"))
 	case values && c.Bool("off"):
 		return cli.Usagef("--off excludes the defaults")
+	case marks && (values || c.Bool("off") || c.IsSet("commands") && c.IsSet("no-commands")):
+		return cli.Usagef("--commands and --no-commands go alone: the rest is set by another 'queue set'")
+	case marks:
+		on := c.Bool("commands") || c.IsSet("no-commands") && !c.Bool("no-commands")
+		return p.setDefaults(c, queue, func(s *commands.Service) (bool, error) {
+			return s.SetCommands(c.Context, p.Actor, queue, on, c.String("reason"))
+		})
 	case !values && !c.Bool("off"):
 		return cli.WithHint(
-			cli.Usagef("give at least one of --max-attempts, --max-runtime and --backoff, or --off"),
+			cli.Usagef("give at least one of --max-attempts, --max-runtime and --backoff, or --off, or --commands"),
 			"%s", cli.SeeHelp("queue"))
 	}
 	to := defaults.Spec{MaxAttempts: c.Int("max-attempts")}
@@ -84,16 +99,18 @@ func (p *Verbs) queue(c *cli.Context) error {
 	if to.Backoff, err = jobverb.Backoff(c); err != nil {
 		return err
 	}
-	return p.setDefaults(c, queue, to)
+	return p.setDefaults(c, queue, func(s *commands.Service) (bool, error) {
+		return s.SetDefaults(c.Context, p.Actor, queue, to, c.String("reason"))
+	})
 }
 
-func (p *Verbs) setDefaults(c *cli.Context, queue string, to defaults.Spec) error {
+func (p *Verbs) setDefaults(c *cli.Context, queue string, set func(*commands.Service) (bool, error)) error {
 	service, err := p.Open(c.Context)
 	if err != nil {
 		return err
 	}
 	defer service.Store.Close()
-	changed, err := service.SetDefaults(c.Context, p.Actor, queue, to, c.String("reason"))
+	changed, err := set(service)
 	if err != nil {
 		return err
 	}

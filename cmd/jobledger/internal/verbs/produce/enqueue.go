@@ -207,6 +207,9 @@ func (p *Verbs) enqueueFlags(c *cli.Context) (e commands.Enqueue, err error) {
 	if trace := os.Getenv("TRACEPARENT"); worker.IsTraceparent(trace) && e.Tags[worker.TraceTag] == "" {
 		e.Tags[worker.TraceTag] = trace
 	}
+	if err := commands.ReservedLabel("requires", e.Requires); err != nil {
+		return e, err
+	}
 	e.RunAt, _, err = jobverb.RunAt(p.Program, c)
 	return e, err
 }

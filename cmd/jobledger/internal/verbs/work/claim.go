@@ -71,6 +71,9 @@ func (p *Verbs) claim(c *cli.Context) error {
 	if c.Bool("sh") {
 		request.Worker = cli.ParentWorker(c.String("worker"), c.String("version"))
 	}
+	if err := commands.ReservedLabel("capability", request.Capabilities); err != nil {
+		return err
+	}
 	request.Lease, _ = cli.DurationValue(c, "lease")
 	wait, _ := cli.DurationValue(c, "wait")
 	if c.Bool("sh") && (p.JSON || request.Limit > 1) {

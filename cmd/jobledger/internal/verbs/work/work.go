@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -118,7 +119,8 @@ func (p *Verbs) work(c *cli.Context, command *worker.Command) error {
 	request := commands.ClaimRequest{Queues: c.StringSlice("queue"), Version: c.String("version"),
 		Capabilities: c.StringSlice("capability"),
 		Worker:       cli.ThisWorker(c.String("worker"), c.String("version"))}
-	if err := request.Check(); err != nil { // before a ledger is made, or anything claimed
+	err := cmp.Or(request.Check(), commands.ReservedLabel("capability", request.Capabilities))
+	if err != nil { // before a ledger is made, or anything claimed
 		return err
 	}
 	if err := command.Check(); err != nil {

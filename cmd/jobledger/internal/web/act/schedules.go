@@ -8,6 +8,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/words"
+	"jobledger/commands"
 	"jobledger/commands/remote/wire"
 	"jobledger/commands/schedule"
 	"jobledger/ledger"
@@ -113,6 +114,9 @@ func (a *Acts) setSchedule(w http.ResponseWriter, r *http.Request) error {
 		return door.BadInput("name", "the name is that of the address")
 	}
 	body.Name = name
+	if body.Form != "" {
+		return &commands.InvalidError{Field: "form", Got: body.Form, Allowed: "none: a server takes no commands"}
+	}
 	spec, err := body.Spec()
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -46,7 +47,8 @@ func (m *Room) claims(w http.ResponseWriter, r *http.Request, c Caller) error {
 		}
 		return m.answerTurn(w, r, ops, nil)
 	}
-	if err := request.Check(); err != nil {
+	err = cmp.Or(request.Check(), commands.ReservedLabel("capability", request.Capabilities))
+	if err != nil {
 		return err
 	}
 	if err := mayUse(c, access.Work, request.Queues...); err != nil {

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -30,7 +31,8 @@ func (m *Room) comes(w http.ResponseWriter, r *http.Request, c Caller) error {
 	}
 	asked.Boot = boot
 	process := asked.Event()
-	if err := commands.CheckWorker(process); err != nil {
+	err = cmp.Or(commands.CheckWorker(process), commands.ReservedLabel("capability", asked.Capabilities))
+	if err != nil {
 		return err
 	}
 	if err := mayUse(c, access.Work, asked.Queues...); err != nil {

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strconv"
@@ -132,7 +133,8 @@ func (m *Room) ready(w http.ResponseWriter, r *http.Request, c Caller) error {
 	}
 	request := commands.ClaimRequest{Queues: params["queue"], Version: params.Get("version"),
 		Capabilities: params["capability"], Worker: event.Worker{Name: "x", Boot: "x"}}
-	if err := request.Check(); err != nil {
+	err = cmp.Or(request.Check(), commands.ReservedLabel("capability", request.Capabilities))
+	if err != nil {
 		return err
 	}
 	if err := mayUse(c, access.Work, request.Queues...); err != nil {
