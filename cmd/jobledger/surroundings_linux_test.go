@@ -131,7 +131,9 @@ func TestWorkKilledByItsJob(t *testing.T) {
 	s := newSite(t)
 	job := s.enqueue("x", "--max-attempts", "2", "--backoff", "min 1ms, max 1ms")
 	for n := range 2 {
-		w := s.work("--lease", "1s", "--", "sh", "-c", `echo >>ran; kill -9 $(cat worker); sleep 30`)
+		_ = os.Remove(s.path("worker")) // of the attempt before
+		w := s.work("--lease", "1s", "--", "sh", "-c",
+			`echo >>ran; until pid=$(cat worker); do sleep 0.05; done; kill -9 $pid; sleep 30`)
 		s.ok(os.WriteFile(s.path("new"), fmt.Append(nil, w.Process.Pid), 0o600))
 		s.move("new", "worker")
 		s.eventually(fmt.Sprintf("attempt %d has killed its worker", n+1), func() bool {
