@@ -16,7 +16,7 @@ import (
 	"jobledger/schema"
 )
 
-var update = flag.Bool("update", false, "rewrite postgres/objects.txt")
+var update = flag.Bool("update", false, "rewrite the files that show the schema")
 
 func TestPostgresObjectsOfNewLedger(t *testing.T) {
 	t.Parallel()
