@@ -411,6 +411,19 @@ var complaints = []complaint{
 			})
 			s.run("enqueue", "-q", "mail", "--hold", "held today")
 		}},
+	{name: "an archive of an older program", code: doctor.CodeArchive, severity: doctor.Advice,
+		seen: "1 file of the archive was written by an older program: each question about a job in it reads all",
+		make: func(t *testing.T, s site) {
+			s.withService(-2*time.Hour, func(ctx context.Context, service *commands.Service) {
+				_, err := service.Enqueue(ctx, "cli:test", slices.Repeat([]commands.Enqueue{{Queue: "mail",
+					RunAt: time.Now().Add(time.Hour)}}, proof.BlockSize)...)
+				s.ok(err)
+				_, err = archive.Close(ctx, service, proof.BlockSize, archive.Options{
+					Dir: s.path(db + archive.Suffix), Actor: "cli:test"})
+				s.ok(err)
+			})
+			s.unguarded(`UPDATE events SET data = json_remove(data, '$.parts') WHERE data ->> '$.parts' <> ''`)
+		}},
 	{name: "an archive policy that is not carried out", code: doctor.CodeRemoval, severity: doctor.Advice,
 		seen: "the archive policy is days late", make: func(t *testing.T, s site) {
 			s.withService(-10*24*time.Hour, func(ctx context.Context, service *commands.Service) {

@@ -28,6 +28,7 @@ func (d *examination) archiveFiles(ctx context.Context, tx *ledger.Tx) error {
 		return err
 	}
 	remedy := "look for it in a backup; '" + d.command("archive check") + "' reads all of them"
+	old := 0
 	for _, f := range files {
 		switch {
 		case f.State == archive.Missing:
@@ -35,7 +36,14 @@ func (d *examination) archiveFiles(ctx context.Context, tx *ledger.Tx) error {
 				f.Path)
 		case f.State == archive.Damaged:
 			d.problem(CodeArchive, remedy, "%s is not what was archived: %s", f.Path, f.Detail)
+		case len(f.Parts) == 0:
+			old++
 		}
+	}
+	if old > 0 {
+		d.advise(CodeArchive, d.command("archive describe"), "%s of the archive %s written by an older program: "+
+			"each question about a job in %s reads all of it", words.Count(int64(old), "file"),
+			words.Plural(int64(old), "was", "were"), words.Plural(int64(old), "it", "them"))
 	}
 	return nil
 }

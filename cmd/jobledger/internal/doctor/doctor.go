@@ -68,7 +68,7 @@ const (
 	CodeKey            = "D31" // a private key next to the ledger
 	CodeUnsealed       = "D32" // events that are not sealed, though sealing is on
 	CodeCheckpoint     = "D33" // a seal of which no checkpoint was handed out
-	CodeArchive        = "D34" // a file of the archive that is not there, or has another size
+	CodeArchive        = "D34" // a file of the archive: not there, of another size, or of an older program
 	CodeHeld           = "D35" // jobs that have been held for long
 	CodeRemoval        = "D36" // a removal that did not end, or a policy that is not carried out
 	CodeOpen           = "D37" // jobs that are open for much longer than the archive policy has it
