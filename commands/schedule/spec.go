@@ -139,7 +139,8 @@ func Key(name string, tick time.Time) string { return name + "@" + tick.UTC().Fo
 func job(spec event.ScheduleSet, key string) commands.Enqueue {
 	return commands.Enqueue{Queue: spec.Queue, Payload: []byte(spec.Payload), Key: key, Priority: spec.Priority,
 		MaxAttempts: spec.MaxAttempts, MaxRuntime: spec.MaxRuntime, Version: spec.Version,
-		Requires: spec.Requires, Tags: spec.Tags, Form: spec.Form}
+		Requires: spec.Requires, Tags: spec.Tags, Form: spec.Form, Group: spec.Group,
+		Backoff: spec.Backoff}
 }
 
 // delay returns by how much the job of a tick runs later: the same wherever and whenever it is asked.

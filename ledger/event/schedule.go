@@ -54,6 +54,8 @@ type ScheduleSet struct {
 	Tags        map[string]string `event:"tags"`
 	Payload     string            `event:"payload"` // of the jobs
 	Form        string            `event:"form,oneof=argv"`
+	Group       string            `event:"group"` // of the jobs
+	Backoff     Backoff           // of the jobs; zero: that of their queue
 
 	Next   time.Time `event:"next"` // the first tick; zero: none, or the schedule is paused
 	Reason string    `event:"reason"`
@@ -126,6 +128,8 @@ func (b *ScheduleSet) fields(f *fields) {
 	f.dict("tags", &b.Tags)
 	f.text("payload", &b.Payload)
 	f.text("form", &b.Form)
+	f.text("group", &b.Group)
+	b.Backoff.fields(f)
 	f.timeText("next", &b.Next)
 	f.text("reason", &b.Reason)
 }

@@ -54,6 +54,9 @@ type SpecJSON struct {
 	Payload json.RawMessage `json:"payload,omitempty"`
 	// what the payload is: argv is a command; left out: what the workers make of it
 	Form string `json:"form,omitempty" openapi:"enum=argv"`
+	// of the jobs; groups of a queue are served in rotation
+	Group   string `json:"group,omitempty"`
+	Backoff string `json:"backoff,omitempty"` // such as "min 1s, max 1h, factor 2"; left out: that of the queue
 }
 
 // ScheduleJSON is a schedule for programs.
@@ -93,10 +96,19 @@ func NewScheduleJSON(s schedules.Schedule, lastJob event.JobID) ScheduleJSON {
 		Every: length(spec.Every), From: from, Jitter: length(spec.Jitter), CatchUp: spec.CatchUp,
 		Within: length(spec.Within), Overlap: spec.Overlap, Priority: spec.Priority,
 		MaxAttempts: spec.MaxAttempts, MaxRuntime: length(spec.MaxRuntime), Version: spec.Version,
-		Requires: spec.Requires, Tags: spec.Tags, Payload: payload, Form: spec.Form},
+		Requires: spec.Requires, Tags: spec.Tags, Payload: payload, Form: spec.Form,
+		Group: spec.Group, Backoff: backoffText(spec.Backoff)},
 		Paused: s.Paused, Next: words.TimeOrNull(s.Next), LastTick: words.TimeOrNull(s.LastTick),
 		LastJob: words.TextOrNull(string(lastJob)), Since: words.TimeOrNull(s.Since),
 		Actor: words.TextOrNull(s.Actor), Reason: words.TextOrNull(s.Reason)}
+}
+
+// backoffText is b as a schedule has it; "" for that of its queue.
+func backoffText(b event.Backoff) string {
+	if b == (event.Backoff{}) {
+		return ""
+	}
+	return words.BackoffText(b)
 }
 
 // ScheduleZone is the zone in which a schedule counts: its own, or, where it has none because it ticks by a
@@ -132,6 +144,8 @@ func Schedule(s schedules.Schedule, lastJob string, upcoming []time.Time, now ti
 	}
 	add("catch-up", catchUp)
 	add("overlap", spec.Overlap)
+	add("group", spec.Group)
+	add("backoff", backoffText(spec.Backoff))
 	add("payload", spec.Payload)
 	state := "on"
 	if s.Paused {

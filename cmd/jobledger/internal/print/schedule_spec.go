@@ -15,7 +15,7 @@ import (
 func (s SpecJSON) Spec() (spec event.ScheduleSet, err error) {
 	spec = event.ScheduleSet{Name: s.Name, Queue: s.Queue, Cron: s.Cron, Zone: s.Zone, CatchUp: s.CatchUp,
 		Overlap: s.Overlap, Priority: s.Priority, MaxAttempts: s.MaxAttempts, Version: s.Version,
-		Requires: s.Requires, Tags: s.Tags, Payload: string(s.Payload), Form: s.Form}
+		Requires: s.Requires, Tags: s.Tags, Payload: string(s.Payload), Form: s.Form, Group: s.Group}
 	if len(s.Payload) > 0 && s.Payload[0] == '"' {
 		if err := json.Unmarshal(s.Payload, &spec.Payload); err != nil {
 			return spec, fault.Usagef("payload: %w", err)
@@ -38,6 +38,11 @@ func (s SpecJSON) Spec() (spec event.ScheduleSet, err error) {
 			if *d.into, err = when.ReadDuration(d.key, d.text, 0, d.most, true); err != nil {
 				return spec, err
 			}
+		}
+	}
+	if s.Backoff != "" {
+		if spec.Backoff, err = when.ParseBackoff(s.Backoff); err != nil {
+			return spec, fault.Usagef("backoff: %w", err)
 		}
 	}
 	if s.From != "" {

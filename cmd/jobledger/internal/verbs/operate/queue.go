@@ -23,8 +23,8 @@ func (p *Verbs) Queue() cli.Verb {
 			"not name is as if the queue had no defaults, and --off takes them all away.\n" +
 			"--backoff waits for min after the first failure, after each further one factor times as long, up to " +
 			"max, each time 20 % more or less. What it leaves out is as without it: min 1s, max 1h, factor 2.\n" +
-			"The jobs of a schedule take the time and the backoff of their queue; how often they are tried is part " +
-			"of the schedule.\n" +
+			"The jobs of a schedule take the time and the backoff of their queue, unless it says its own; how often " +
+			"they are tried is part of the schedule.\n" +
 			"--commands makes it a queue for jobs that carry their commands, and for no others; unless it has a " +
 			"default of attempts, they are then tried once. --no-commands undoes that. Neither changes the rest, " +
 			"and --off leaves it as it is. It gives no right: what a worker runs is for its own command line to " +

@@ -27,7 +27,8 @@ type scheduleAction struct {
 	run   func(p *Verbs, c *cli.Context, args []string) error
 }
 
-var jobFlags = []string{"queue", "tag", "priority", "max-attempts", "max-runtime", "version", "requires"}
+var jobFlags = []string{"queue", "tag", "priority", "max-attempts", "max-runtime", "version", "requires",
+	"group", "backoff"}
 
 func scheduleActions() []scheduleAction {
 	return []scheduleAction{
@@ -119,6 +120,9 @@ func scheduleFlags() []cli.Flag {
 			false),
 		&cli.StringFlag{Name: "version", Usage: "only for workers of version `V`"},
 		cli.ListFlag("requires", "only for workers with the capability `LABEL`; may be repeated"),
+		&cli.StringFlag{Name: "group", Usage: "the `GROUP` of the jobs; groups of a queue are served in rotation"},
+		&cli.StringFlag{Name: "backoff", Usage: "how long to wait after failures: `'min 1s, max 1h, factor 2'`",
+			DefaultText: "that of the queue"},
 		cli.WholeFlag("number", "show `N` of the next times, or of ticks the last ones", 5, 1, 1000, "", "n"),
 		&cli.BoolFlag{Name: "prune", Usage: "apply: remove the schedules that the file does not have"},
 		jobverb.ReasonFlag(),
@@ -228,11 +232,14 @@ func (p *Verbs) scheduleSpec(c *cli.Context, args []string) (spec event.Schedule
 	spec = event.ScheduleSet{Name: args[0], Queue: c.String("queue"), Cron: c.String("cron"),
 		CatchUp: c.String("catch-up"), Overlap: c.String("overlap"),
 		Priority: c.Int("priority"), MaxAttempts: c.Int("max-attempts"), Version: c.String("version"),
-		Requires: c.StringSlice("requires")}
+		Requires: c.StringSlice("requires"), Group: c.String("group")}
 	spec.Every, _ = cli.DurationValue(c, "every")
 	spec.Jitter, _ = cli.DurationValue(c, "jitter")
 	spec.Within, _ = cli.DurationValue(c, "within")
 	spec.MaxRuntime, _ = cli.DurationValue(c, "max-runtime")
+	if spec.Backoff, err = jobverb.Backoff(c); err != nil {
+		return spec, err
+	}
 	if spec.Zone, err = p.zoneFlag(c); err != nil {
 		return spec, err
 	}

@@ -16,7 +16,7 @@ import (
 
 // scheduleKeys are those of a line, for help.
 const scheduleKeys = "name, queue, cron, zone, every, from, jitter, catch_up, within, overlap, priority, " +
-	"max_attempts, max_runtime, version, requires, tags, payload, form"
+	"max_attempts, max_runtime, version, requires, tags, payload, form, group, backoff"
 
 // maxScheduleFile bounds the file: a schedule is a few hundred bytes.
 const maxScheduleFile = 8 << 20

@@ -1,0 +1,3 @@
+-- A schedule may say the group and the backoff of its jobs: fields of schedule_set. An older program would take such
+-- an event for damaged. No table changes.
+SELECT 1;
