@@ -29,8 +29,9 @@ var (
 	largeJobs = flag.Int("large-jobs", 200_000, "how many jobs it is made with; each has some five events")
 )
 
-// large is a ledger of one month: about 200,000 jobs in five queues, processed by 40 processes with 20 names,
-// and 1,000,000 events, created with the ordinary commands.
+// large is a ledger of one month: about 200,000 jobs in five queues, processed by processes with 20 names,
+// of which 20 start every day and a half and never say that they ended, and 1,000,000 events, created with the
+// ordinary commands.
 type large struct {
 	path       string
 	store      *ledger.Store
@@ -38,7 +39,10 @@ type large struct {
 	begin, end time.Time
 }
 
-const largeChunk = 500
+const (
+	largeChunk  = 500
+	largeDeploy = 20 // chunks, after which new processes start; the old ones never say that they ended
+)
 
 func openLarge(b *testing.B) *large {
 	b.Helper()
@@ -88,9 +92,15 @@ func (g *large) make(b *testing.B) {
 	}}
 	queues := []string{"mail", "web", "reports", "thumbs", "billing"}
 	var workers []event.Worker
-	for i := range 40 {
-		workers = append(workers, event.Worker{Name: fmt.Sprintf("w%d", i%20),
-			Boot: fmt.Sprintf("01KDY9FY88BT%014d", i), Host: "build7", PID: 4000 + i})
+	start := func() { // the next 20 processes
+		for i := range 20 {
+			n := len(workers)
+			workers = append(workers, event.Worker{Name: fmt.Sprintf("w%d", i),
+				Boot: fmt.Sprintf("01KDY9FY88BT%014d", n), Host: "build7", PID: 4000 + n})
+			if err := service.WorkerStarted(ctx, workers[n], queues, nil); err != nil {
+				b.Fatal(err)
+			}
+		}
 	}
 	pause := 30 * 24 * time.Hour / time.Duration(*largeJobs/largeChunk) / 4
 	zero, none := 0, time.Duration(0)
@@ -110,6 +120,9 @@ func (g *large) make(b *testing.B) {
 		return jobs
 	}
 	for round := range *largeJobs/largeChunk + 10 {
+		if round%largeDeploy == 0 {
+			start()
+		}
 		if round < *largeJobs/largeChunk {
 			jobs := make([]commands.Enqueue, largeChunk)
 			for i := range jobs {
@@ -131,8 +144,7 @@ func (g *large) make(b *testing.B) {
 		for beat := range 4 {
 			now = now.Add(pause)
 			if beat == 0 {
-				first := (round % 2) * 20
-				for _, w := range workers[first : first+20] {
+				for _, w := range workers[len(workers)-20:] {
 					jobs, err := service.Claim(ctx, commands.ClaimRequest{Queues: queues, Worker: w, Lease: 12 * time.Hour,
 						Limit: 25 + random.IntN(5)})
 					if err != nil {

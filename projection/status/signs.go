@@ -1,10 +1,9 @@
 package status
 
 import (
-	"cmp"
 	"context"
-	"math"
-	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"jobledger/ledger"
@@ -31,22 +30,32 @@ var recentClaims = event.SQL(`SELECT c.job FROM events c
 // before, or are held.
 const maxRecentClaims = 256
 
-// lastActs finds the last act of the process and the last job that the end of a lease lost it, both at most
-// at the event ?2, by the events of its last ?4 claims. It leaves out jobs that had ended by ?3 and in which
-// nothing has happened since, so it need not find what was before ?3.
-var lastActs = actsColumns + `e.worker = ?1 AND e.pos <= ?2
-    AND e.job IN (SELECT r.job FROM (` + recentClaims + `?4) r LEFT JOIN jobs j ON j.n = r.job
+// lastActs finds the last act of the process and the last job that the end of a lease lost it, up to the event
+// ?2 and after it, by the events of its last ?4 claims up to ?2. It leaves out jobs that had ended by ?3 and in
+// which nothing has happened since, so it need not find what was before ?3.
+var lastActs = actsColumns + `e.worker = ?1 AND e.job IN (SELECT r.job FROM (` + recentClaims + `?4) r LEFT JOIN jobs j ON j.n = r.job
         WHERE j.finished_at IS NULL OR j.finished_at > ?3
             OR EXISTS (SELECT 1 FROM events x WHERE x.job = r.job AND x.seq IS NULL))`
 
 // actsIn is lastActs in given jobs.
-var actsIn = actsColumns + `e.worker = ? AND e.pos <= ?
-    AND e.job IN (` + table.Placeholders(table.Chunk) + `)`
+var actsIn = actsColumns + `e.worker = ?1 AND e.job IN (` + numbered(3, table.Chunk) + `)`
 
-var actsColumns = event.SQL(`SELECT coalesce(max(CASE WHEN e.kind <> {reclaimed} THEN e.at END), 0),
-    coalesce(max(CASE WHEN e.kind = {reclaimed}
-        AND coalesce(CAST(e.data AS TEXT), '') NOT LIKE '%max_runtime%' THEN e.at END), 0)
+// numbered returns n placeholders from the one with the number first on.
+func numbered(first, n int) string {
+	var list strings.Builder
+	for i := range n {
+		list.WriteString(",?" + strconv.Itoa(first+i))
+	}
+	return list.String()[1:]
+}
+
+var actsColumns = event.SQL(`SELECT coalesce(max(CASE WHEN e.pos <= ?2 AND e.kind <> {reclaimed} THEN e.at END), 0),
+    coalesce(max(CASE WHEN e.pos <= ?2 AND ` + lostAt + ` THEN e.at END), 0),
+    coalesce(max(CASE WHEN e.pos > ?2 AND e.kind <> {reclaimed} THEN e.at END), 0),
+    coalesce(max(CASE WHEN e.pos > ?2 AND ` + lostAt + ` THEN e.at END), 0)
 FROM events e WHERE e.kind IN ({reclaimed}, {kinds:signOfLife}) AND `)
+
+const lostAt = `e.kind = {reclaimed} AND coalesce(CAST(e.data AS TEXT), '') NOT LIKE '%max_runtime%'`
 
 var claimedSince = event.SQL(`SELECT c.pos FROM events c
 WHERE c.kind = {claimed} AND c.worker = ? AND c.at > ? LIMIT 1`)
@@ -72,59 +81,28 @@ func takenOver(ctx context.Context, tx *ledger.Tx, after int64) (jobs map[int64]
 // that went on are read.
 func signsOf(ctx context.Context, tx *ledger.Tx, n int64, over []int64, m projection.Moment, past bool) (
 	s signs, err error) {
-	last := func(until, since, claims int64) (acted, taken int64, err error) {
-		err = table.ScanOne(ctx, tx, lastActs, []any{&acted, &taken}, n, until, since, claims)
-		for jobs := range table.Chunks(over[max(0, len(over)-maxRecentClaims):]) {
-			var a, t int64
-			if err == nil {
-				err = table.ScanOne(ctx, tx, actsIn, []any{&a, &t}, append([]any{n, until}, jobs...)...)
-			}
-			acted, taken = max(acted, a), max(taken, t)
+	var acted int64
+	read := func(query string, args ...any) {
+		var found [4]int64 // as actsColumns
+		if err == nil {
+			err = table.ScanOne(ctx, tx, query, []any{&found[0], &found[1], &found[2], &found[3]}, args...)
 		}
-		return acted, taken, err
+		acted = max(acted, found[0])
+		s.acted = latestOf(s.acted, event.FromMicros(found[0]))
+		s.taken = latestOf(s.taken, event.FromMicros(found[1]))
+		s.later = s.later || past && event.FromMicros(found[2]).After(m.At)
+		s.lost = s.lost || past && event.FromMicros(found[3]).After(m.At)
 	}
-	acted, taken, err := last(m.Pos, 0, maxRecentClaims/16)
-	if err != nil {
-		return s, err
+	for jobs := range table.Chunks(over[max(0, len(over)-maxRecentClaims):]) {
+		read(actsIn, append([]any{n, m.Pos}, jobs...)...)
 	}
-	earlier, lost, err := last(m.Pos, acted, maxRecentClaims)
-	s.acted, s.taken = event.FromMicros(max(acted, earlier)), event.FromMicros(max(taken, lost))
-	if err != nil || !past {
+	read(lastActs, n, m.Pos, 0, maxRecentClaims/16)
+	read(lastActs, n, m.Pos, acted, maxRecentClaims)
+	if err != nil || !past || s.later {
 		return s, err
 	}
 	var later int64
 	err = table.ScanOne(ctx, tx, claimedSince, []any{&later}, n, event.Micros(m.At))
-	if s.later = later > 0; err != nil || s.later {
-		return s, err
-	}
-	acted, taken, err = last(math.MaxInt64, event.Micros(m.At), maxRecentClaims)
-	s.later, s.lost = event.FromMicros(acted).After(m.At), event.FromMicros(taken).After(m.At)
+	s.later = later > 0
 	return s, err
-}
-
-var claimsOf = `SELECT r.job FROM (` + recentClaims + `256) r`
-
-// heldThen returns the jobs that the process with the number n held at m, of those that it claimed last, and
-// those whose claims it took over.
-func heldThen(ctx context.Context, tx *ledger.Tx, n int64, over []int64, m projection.Moment) (
-	held []projection.Job, err error) {
-	claimed, err := table.Numbers(ctx, tx, claimsOf, n, m.Pos)
-	if err != nil {
-		return nil, err
-	}
-	claimed = append(claimed, over...)
-	slices.Sort(claimed)
-	claimed = slices.Compact(claimed)
-	owner, err := tx.WorkerOf(ctx, n)
-	if err != nil {
-		return nil, err
-	}
-	jobs, err := projection.JobsAsOf(ctx, tx, claimed, m)
-	for _, j := range jobs {
-		if j.State.Held() && j.Worker == owner {
-			held = append(held, j)
-		}
-	}
-	slices.SortFunc(held, func(a, b projection.Job) int { return cmp.Compare(a.N, b.N) })
-	return held, err
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -125,8 +126,54 @@ func TestStatusPlans(t *testing.T) {
 	ledgertest.WantPlan(t, s, lastActs, "c USING INDEX claims (worker=? AND at<?)",
 		"j USING INTEGER PRIMARY KEY (rowid=?)", "e USING INDEX sqlite_autoindex_events_1 (job=?)")
 	ledgertest.WantPlan(t, s, actsIn, "e USING INDEX sqlite_autoindex_events_1 (job=?)")
+	ledgertest.WantPlan(t, s, actors, "e USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)")
 	ledgertest.WantPlan(t, s, takeovers, "e USING INDEX rare_events (kind=? AND rowid>?)")
 	ledgertest.WantPlan(t, s, claimedSince, "c USING COVERING INDEX claims (worker=? AND at>?)")
 	ledgertest.WantPlan(t, s, openNow, "jobs USING INDEX ready (lane>?)",
 		"jobs USING INDEX leases (lease_expires_at>?)")
+}
+
+// TestLostWorkersOfWindow: who fell silent within a window is who fell silent since the first event, by then,
+// and gave the last sign of life within it.
+func TestLostWorkersOfWindow(t *testing.T) {
+	s := badNight(t)
+	err := s.Read(t.Context(), func(tx *ledger.Tx) error {
+		tail, err := tx.Tail(t.Context())
+		if err != nil {
+			return err
+		}
+		silent := 0
+		for pos := int64(0); pos < tail; pos += 97 {
+			from, err := projection.AtPos(t.Context(), tx, pos)
+			if err != nil {
+				return err
+			}
+			for _, until := range []int64{pos + 50, pos + 400, tail} {
+				to, err := projection.AtPos(t.Context(), tx, min(until, tail))
+				if err != nil {
+					return err
+				}
+				all, err := LostWorkers(t.Context(), tx, projection.Moment{}, to)
+				if err != nil {
+					return err
+				}
+				want := slices.DeleteFunc(all, func(w LostWorker) bool { return !w.SeenAt.After(from.At) })
+				got, err := LostWorkers(t.Context(), tx, from, to)
+				if err != nil {
+					return err
+				}
+				if len(got) != len(want) || len(got) > 0 && !reflect.DeepEqual(got, want) {
+					t.Fatalf("silent from %d to %d: %v, want %v", from.Pos, to.Pos, got, want)
+				}
+				silent += len(got)
+			}
+		}
+		if silent == 0 {
+			t.Error("no process was silent")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }

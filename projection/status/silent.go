@@ -9,6 +9,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/internal/table"
 )
 
 // LostWorker is a worker process that fell silent without having announced its end.
@@ -19,7 +20,8 @@ type LostWorker struct {
 
 // LostWorkers returns the processes that had started and not stopped at to, whose last sign of life is within
 // from and to, and of which nothing shows up to now that they lived on; the earliest first. Their Jobs are
-// those held at to. Its cost grows with the starts of workers, not with the events in between.
+// those held at to. It costs the starts of workers and the events of the window, or, where these are many, the
+// last claims of each process instead.
 func LostWorkers(ctx context.Context, tx *ledger.Tx, from, to projection.Moment) (lost []LostWorker,
 	err error) {
 	found := make(map[int64]*Worker)
@@ -37,19 +39,30 @@ func LostWorkers(ctx context.Context, tx *ledger.Tx, from, to projection.Moment)
 	if err != nil {
 		return nil, err
 	}
+	held, err := heldAt(ctx, tx, to)
+	if err == nil {
+		err = addHeld(ctx, tx, found, held)
+	}
+	if err != nil {
+		return nil, err
+	}
+	tail, err := tx.Tail(ctx)
+	if err != nil {
+		return nil, err
+	}
+	acted, err := actedWithin(ctx, tx, from, to, int64(len(found)))
+	if err != nil {
+		return nil, err
+	}
 	starts := startsOf(found)
 	for n, w := range found {
-		if !w.announced || w.lives <= 0 || !w.later.IsZero() || w.present.After(to.At) {
+		if !w.announced || w.lives <= 0 || !w.later.IsZero() || w.present.After(to.At) ||
+			acted != nil && !acted[n] && !latestOf(w.StartedAt, w.StoppedAt, w.present).After(from.At) {
 			continue
 		}
-		if w.signs, err = signsOf(ctx, tx, n, over[n], to, true); err != nil {
+		if w.signs, err = signsOf(ctx, tx, n, over[n], to, to.Pos < tail); err != nil {
 			return nil, err
 		}
-		jobs, err := heldThen(ctx, tx, n, over[n], to)
-		if err != nil {
-			return nil, err
-		}
-		w.Jobs = jobs
 		until := known.of(w, to.At)
 		w.judge(until, until, starts)
 		if w.State == Silent && w.SeenAt.After(from.At) && !w.SeenAt.After(to.At) {
@@ -60,6 +73,23 @@ func LostWorkers(ctx context.Context, tx *ledger.Tx, from, to projection.Moment)
 		return cmp.Or(a.SeenAt.Compare(b.SeenAt), cmp.Compare(a.Boot, b.Boot))
 	})
 	return lost, nil
+}
+
+const actors = `SELECT DISTINCT e.worker FROM events e WHERE e.pos > ? AND e.pos <= ? AND e.worker IS NOT NULL`
+
+// actedWithin returns which processes the events after from up to to are about; nil: they are so many that to
+// look at the last claims of so many processes costs less.
+func actedWithin(ctx context.Context, tx *ledger.Tx, from, to projection.Moment, processes int64) (
+	acted map[int64]bool, err error) {
+	if to.Pos-from.Pos > processes*maxRecentClaims {
+		return nil, nil
+	}
+	found, err := table.Numbers(ctx, tx, actors, from.Pos, to.Pos)
+	acted = make(map[int64]bool)
+	for _, n := range found {
+		acted[n] = true
+	}
+	return acted, err
 }
 
 // starts are the first starts of processes, by name and host.

@@ -126,10 +126,11 @@ const problemEvents = 20_000
 // readStatus reads the queues and, unless it is for JSON, what needs attention.
 func (p *Verbs) readStatus(ctx context.Context, tx *ledger.Tx, m projection.Moment) (queues []status.Queue,
 	problems []verdict.Problem, err error) {
-	if queues, err = (status.Queues{At: m, Stranded: !p.JSON}).Read(ctx, tx); err != nil || p.JSON {
+	if p.JSON {
+		queues, err = status.Queues{At: m}.Read(ctx, tx)
 		return queues, nil, err
 	}
-	workers, err := status.Workers{At: m}.Read(ctx, tx)
+	queues, workers, err := status.Both{At: m}.Read(ctx, tx)
 	if _, archived := errors.AsType[*projection.ArchivedError](err); err != nil && !archived {
 		return queues, nil, err
 	}
