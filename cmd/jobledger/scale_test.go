@@ -29,9 +29,9 @@ var (
 	largeJobs = flag.Int("large-jobs", 200_000, "how many jobs it is made with; each has some five events")
 )
 
-// large is a ledger of one month: about 200,000 jobs in five queues, processed by processes with 20 names,
-// of which 20 start every day and a half and never say that they ended, and 1,000,000 events, created with the
-// ordinary commands.
+// large is a ledger of one month: about 200,000 jobs in five queues, and 1,000,000 events, created with the
+// ordinary commands. Of the processes, which have 20 names, 20 start every day and a half and never say that
+// they ended.
 type large struct {
 	path       string
 	store      *ledger.Store

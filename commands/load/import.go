@@ -25,6 +25,7 @@ import (
 	"jobledger/ledger/prefetch"
 	"jobledger/projection"
 	"jobledger/projection/audit"
+	"jobledger/projection/keyframe"
 )
 
 // LineError names the line of a history that is wrong. Lines count from 1, and line n holds event n.
@@ -130,6 +131,9 @@ func load(ctx context.Context, s *commands.Service, lines iter.Seq2[event.Line, 
 		}
 		return finish(tx, &done)
 	})
+	if err == nil {
+		_ = keyframe.Fill(ctx, s.Store) // of what is done; a sweep adds what is missing
+	}
 	return done, err
 }
 

@@ -10,6 +10,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/ledger/prefetch"
 	"jobledger/projection/audit"
+	"jobledger/projection/keyframe"
 )
 
 // ErrLoadAtOnce means that a history could not be written in steps, for a reason that only one transaction
@@ -68,7 +69,9 @@ func loadInSteps(ctx context.Context, s *commands.Service, lines iter.Seq2[event
 	if err != nil {
 		return done, err
 	}
-	err = writeOnce(ctx, s, func(tx *ledger.Tx) error { return finish(tx, &done) })
+	if err = writeOnce(ctx, s, func(tx *ledger.Tx) error { return finish(tx, &done) }); err == nil {
+		err = keyframe.Fill(ctx, s.Store)
+	}
 	return done, err
 }
 

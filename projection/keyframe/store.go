@@ -2,7 +2,6 @@ package keyframe
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"math"
 
@@ -12,19 +11,21 @@ import (
 )
 
 // Every is how many events a sweeper leaves between two keyframes, at least. After a larger keyframe there
-// are as many as it has bytes, so that keyframes take about a byte an event, however many jobs are open.
-const Every = 4096
+// are as many as it has bytes, so that keyframes take about a byte an event, and 16 with a million jobs
+// open. There are at most atMost, since a question about a moment reads them all.
+const (
+	Every  = 4096
+	atMost = 16 * Every
+)
 
 var putKeyframe = ledger.NewUpsert("keyframes", "pos",
 	ledger.ColumnTypes{"ended": ledger.JSONColumn, "queued": ledger.BytesColumn, "held": ledger.BytesColumn},
 	"pos", "ended", "queued", "held")
 
 const (
-	columns = `SELECT k.pos, k.ended, k.queued, k.held FROM keyframes k `
-	upTo    = columns + `WHERE k.pos <= ? ORDER BY k.pos DESC LIMIT 1`
-	after   = columns + `WHERE k.pos > ? ORDER BY k.pos LIMIT 1`
-	lastPos = `SELECT coalesce((SELECT max(k.pos) FROM keyframes k WHERE k.pos <= ?), 0),
-    (SELECT max(k.pos) FROM keyframes k)`
+	columns  = `SELECT k.pos, k.ended, k.queued, k.held FROM keyframes k `
+	upTo     = columns + `WHERE k.pos <= ? ORDER BY k.pos DESC LIMIT 1`
+	after    = columns + `WHERE k.pos > ? ORDER BY k.pos LIMIT 1`
 	lastSize = `SELECT k.pos, length(k.queued) + length(k.held) FROM keyframes k WHERE k.pos <= ?
 ORDER BY k.pos DESC LIMIT 1`
 )
@@ -43,15 +44,6 @@ func Next(ctx context.Context, tx *ledger.Tx, pos int64) (s Stored, ok bool, err
 	return one(ctx, tx, after, pos)
 }
 
-// distance returns how many events there are between pos and the last keyframe at or before it, or the
-// beginning; ok is false if there is no keyframe at all.
-func distance(ctx context.Context, tx *ledger.Tx, pos int64) (events int64, ok bool, err error) {
-	var last int64
-	var newest sql.NullInt64
-	err = table.ScanOne(ctx, tx, lastPos, []any{&last, &newest}, pos)
-	return pos - last, newest.Valid, err
-}
-
 // At returns the Frame at pos. It costs the events since the keyframe before it.
 func At(ctx context.Context, tx *ledger.Tx, pos int64) (*Frame, error) {
 	f, err := Before(ctx, tx, pos)
@@ -61,18 +53,22 @@ func At(ctx context.Context, tx *ledger.Tx, pos int64) (*Frame, error) {
 	return f, err
 }
 
-// Near is At, or nil where there is no keyframe, where it is damaged, or where the events since the one
-// before pos are so many that the rows of the jobs show the same sooner.
+// Near is At, or nil where there is no keyframe, where it is damaged, or where more events than jobs have
+// come since the one before pos: the rows of the jobs show the same sooner.
 func Near(ctx context.Context, tx *ledger.Tx, pos int64) (*Frame, error) {
-	tail, err := tx.Tail(ctx)
-	if err != nil {
-		return nil, err
+	f, err := Before(ctx, tx, pos)
+	if err == nil && f.Pos == 0 {
+		_, some, err := Next(ctx, tx, 0)
+		if err != nil || !some {
+			return nil, err
+		}
 	}
-	events, ok, err := distance(ctx, tx, pos)
-	if err != nil || !ok || events > max(2*Every, tail/8) {
-		return nil, err
+	if err == nil && pos-f.Pos > max(2*Every, f.Jobs()) {
+		return nil, nil
 	}
-	f, err := At(ctx, tx, pos)
+	if err == nil {
+		err = f.Advance(ctx, tx, pos)
+	}
 	if errors.Is(err, ledger.ErrDamaged) {
 		return nil, nil
 	}
@@ -158,6 +154,19 @@ func Extend(ctx context.Context, store *ledger.Store, every int64) (added int, e
 	return added, nil
 }
 
+// Fill adds all keyframes that are due. What is damaged ends them without an error, since they are a cache.
+func Fill(ctx context.Context, store *ledger.Store) error {
+	for {
+		added, err := Extend(ctx, store, Every)
+		if errors.Is(err, ledger.ErrDamaged) {
+			return nil
+		}
+		if err != nil || added == 0 {
+			return err
+		}
+	}
+}
+
 // horizon returns the event up to which others may have left the ledger, as the last removed event says, and
 // the pos of that. Jobs that have left do not count in a keyframe, and there is none up to there.
 func horizon(ctx context.Context, tx *ledger.Tx, last *int64) (hi int64, err error) {
@@ -170,4 +179,6 @@ func horizon(ctx context.Context, tx *ledger.Tx, last *int64) (hi int64, err err
 }
 
 // interval returns how many events there are after a keyframe of so many bytes, a multiple of every.
-func interval(every, size int64) int64 { return max(1, (size+every-1)/every) * every }
+func interval(every, size int64) int64 {
+	return max(1, min((size+every-1)/every, atMost/Every)) * every
+}

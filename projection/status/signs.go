@@ -30,10 +30,11 @@ var recentClaims = event.SQL(`SELECT c.job FROM events c
 // before, or are held.
 const maxRecentClaims = 256
 
-// lastActs finds the last act of the process and the last job that the end of a lease lost it, up to the event
-// ?2 and after it, by the events of its last ?4 claims up to ?2. It leaves out jobs that had ended by ?3 and in
-// which nothing has happened since, so it need not find what was before ?3.
-var lastActs = actsColumns + `e.worker = ?1 AND e.job IN (SELECT r.job FROM (` + recentClaims + `?4) r LEFT JOIN jobs j ON j.n = r.job
+// lastActs finds the last act of the process and the last job that the end of a lease lost it, up to the
+// event ?2 and after it, by the events of its last ?4 claims up to ?2. It leaves out jobs that had ended by
+// ?3 and in which nothing has happened since, so it need not find what was before ?3.
+var lastActs = actsColumns + `e.worker = ?1 AND e.job IN (SELECT r.job
+        FROM (` + recentClaims + `?4) r LEFT JOIN jobs j ON j.n = r.job
         WHERE j.finished_at IS NULL OR j.finished_at > ?3
             OR EXISTS (SELECT 1 FROM events x WHERE x.job = r.job AND x.seq IS NULL))`
 
@@ -49,7 +50,8 @@ func numbered(first, n int) string {
 	return list.String()[1:]
 }
 
-var actsColumns = event.SQL(`SELECT coalesce(max(CASE WHEN e.pos <= ?2 AND e.kind <> {reclaimed} THEN e.at END), 0),
+var actsColumns = event.SQL(`SELECT
+    coalesce(max(CASE WHEN e.pos <= ?2 AND e.kind <> {reclaimed} THEN e.at END), 0),
     coalesce(max(CASE WHEN e.pos <= ?2 AND ` + lostAt + ` THEN e.at END), 0),
     coalesce(max(CASE WHEN e.pos > ?2 AND e.kind <> {reclaimed} THEN e.at END), 0),
     coalesce(max(CASE WHEN e.pos > ?2 AND ` + lostAt + ` THEN e.at END), 0)

@@ -20,8 +20,8 @@ type LostWorker struct {
 
 // LostWorkers returns the processes that had started and not stopped at to, whose last sign of life is within
 // from and to, and of which nothing shows up to now that they lived on; the earliest first. Their Jobs are
-// those held at to. It costs the starts of workers and the events of the window, or, where these are many, the
-// last claims of each process instead.
+// those held at to. It costs the starts of workers and the events of the window, or, where these are many,
+// the last claims of each process instead.
 func LostWorkers(ctx context.Context, tx *ledger.Tx, from, to projection.Moment) (lost []LostWorker,
 	err error) {
 	found := make(map[int64]*Worker)
@@ -75,7 +75,8 @@ func LostWorkers(ctx context.Context, tx *ledger.Tx, from, to projection.Moment)
 	return lost, nil
 }
 
-const actors = `SELECT DISTINCT e.worker FROM events e WHERE e.pos > ? AND e.pos <= ? AND e.worker IS NOT NULL`
+const actors = `SELECT DISTINCT e.worker FROM events e
+WHERE e.pos > ? AND e.pos <= ? AND e.worker IS NOT NULL`
 
 // actedWithin returns which processes the events after from up to to are about; nil: they are so many that to
 // look at the last claims of so many processes costs less.

@@ -21,6 +21,7 @@ import (
 	"jobledger/projection"
 	"jobledger/projection/audit"
 	"jobledger/projection/deps"
+	"jobledger/projection/keyframe"
 	"jobledger/projection/past"
 	"jobledger/projection/query"
 	"jobledger/projection/status"
@@ -112,6 +113,7 @@ func (d *examination) tables(ctx context.Context, tx *ledger.Tx) (damaged bool) 
 		{"guards", d.guards}, {"the clock", d.clock}, {"whether it is a copy", d.copied},
 		{"queues and workers", d.ofLive(d.health)}, {"held jobs", d.ofLive(d.held)},
 		{"logs", d.logFolders}, {"seals", d.ofLive(d.evidence)}, {"the archive", d.archiveFiles},
+		{"keyframes", d.ofLive(d.keyframes)},
 		{"pages", d.pages},
 	} {
 		if err := check.run(ctx, tx); err != nil && ctx.Err() == nil {
@@ -315,6 +317,26 @@ func (d *examination) held(ctx context.Context, tx *ledger.Tx) error {
 		d.advise(CodeHeld, d.command("unblock "+string(j.ID)),
 			"%s %s held, and %s enqueued more than a day ago; the first: %s in %s", words.Count(n, "job"),
 			words.Plural(n, "is", "are"), words.Plural(n, "was", "were"), j.ID, j.Queue)
+	}
+	return err
+}
+
+// maxSinceKeyframe is more events than a sweeper leaves after a keyframe. A variable for the tests only.
+var maxSinceKeyframe = int64(100_000)
+
+// keyframes advises a sweep where the events since the last keyframe are many. verify names a damaged one.
+func (d *examination) keyframes(ctx context.Context, tx *ledger.Tx) error {
+	tail, err := tx.Tail(ctx)
+	if err != nil {
+		return err
+	}
+	last, err := keyframe.Before(ctx, tx, tail)
+	if err == nil && tail-last.Pos > maxSinceKeyframe {
+		d.advise(CodeKeyframes, d.command("sweep"), "%s came after the last keyframe: status, and questions about "+
+			"a moment, may read the rows of all jobs", words.Count(tail-last.Pos, "event"))
+	}
+	if errors.Is(err, ledger.ErrDamaged) {
+		return nil
 	}
 	return err
 }

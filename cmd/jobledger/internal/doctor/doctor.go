@@ -81,6 +81,7 @@ const (
 	CodeSchedule       = "D44" // a schedule that is not carried out, or whose last job failed
 	CodeGaveUp         = "D45" // jobs that failed for good
 	CodeLost           = "D46" // jobs that were taken back from a worker that let their leases run out
+	CodeKeyframes      = "D47" // many events since the last keyframe
 )
 
 // Options say how a ledger is examined. The zero value works.

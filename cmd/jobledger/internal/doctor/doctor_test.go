@@ -16,6 +16,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection/audit"
+	"jobledger/projection/keyframe"
 )
 
 // newLedger creates a ledger with one job, in a folder that only its owner can access.
@@ -63,6 +64,27 @@ func TestExamineHealthyLedger(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// TestExamineKeyframes: a sweep is advised where the last keyframe is far behind, and not after it.
+func TestExamineKeyframes(t *testing.T) {
+	path := newLedger(t)
+	maxSinceKeyframe = 0
+	defer func() { maxSinceKeyframe = 100_000 }()
+	if r := examine(t, path); len(r.Findings) != 1 || r.Findings[0].Code != CodeKeyframes ||
+		!strings.HasPrefix(r.Findings[0].Seen, "1 event came after the last keyframe") {
+		t.Errorf("without keyframes: %+v", r.Findings)
+	}
+	store := ledgertest.OpenAt(t, path)
+	if added, err := keyframe.Extend(t.Context(), store, 1); err != nil || added != 1 {
+		t.Fatalf("%d keyframes, %v", added, err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r := examine(t, path); len(r.Findings) > 0 {
+		t.Errorf("with keyframes: %+v", r.Findings)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"jobledger/ledger/failpoint"
 	"jobledger/projection"
 	"jobledger/projection/audit"
+	"jobledger/projection/keyframe"
 	"jobledger/projection/status"
 )
 
@@ -175,6 +176,9 @@ func (r *restore) stage(ctx context.Context) error {
 	if len(v.Findings) > 0 {
 		f := v.Findings[0]
 		return r.unsound(fmt.Sprintf("%s %s", f.Code, f.Detail))
+	}
+	if err == nil {
+		err = keyframe.Fill(ctx, r.copy.Store)
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/projection"
+	"jobledger/projection/keyframe"
 )
 
 // Rebuild repairs the tables after they were changed by other means.
@@ -39,6 +40,9 @@ func (p *Verbs) Rebuild() cli.Verb {
 			if err != nil {
 				return err
 			}
+			if err := keyframe.Fill(c.Context, service.Store); err != nil {
+				return err
+			}
 			if p.JSON {
 				return p.PrintJSON(struct {
 					Jobs     int64    `json:"jobs"`
@@ -60,9 +64,7 @@ func (p *Verbs) Rebuild() cli.Verb {
 				}
 			}
 			if r.Frames > 0 {
-				err := p.PrintLine(fmt.Sprintf("%s removed; the next sweep adds what is due",
-					words.Count(r.Frames, "wrong keyframe")))
-				if err != nil {
+				if err := p.PrintLine(words.Count(r.Frames, "wrong keyframe") + " removed"); err != nil {
 					return err
 				}
 			}
