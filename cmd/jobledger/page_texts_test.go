@@ -406,7 +406,10 @@ func init() {
 		{"/jobs", "p", `(?P<n>\d+) jobs?\.`, `SELECT count(*) AS n FROM made`, false},
 		{"/jobs", "jobs/ERROR", `.*`, fmtAtoms(`p.job = $rowa`), true},
 		{"/jobs/{job}", "title", `(?P<job>\S+) · jobledger`, `SELECT $name AS job`, false},
-		{"/jobs/{job}", "h1", `Job (?P<job>\S+)`, `SELECT $name AS job`, false},
+		{"/jobs/{job}", "h1", `(?P<text>.*)`, `SELECT queue || coalesce(' · ' || (data ->> 'key'), '') AS text FROM
+			made JOIN past USING (job) WHERE job = $name AND kind = 'enqueued'`, false},
+		{"/jobs/{job}", "pre", `0{8}( [0-9a-f]{2})+ \|.*`, "", false}, // held by TestPageOfAJobShowsItsTexts
+		{"/jobs/{job}", "p quiet", `Job (?P<job>\S+)`, `SELECT $name AS job`, false},
 		{"/jobs/{job}", "", `.*`, fmtAtoms(`p.job = $name`) + ` UNION SELECT $pos || ' ‹time ' || $now ||
 			'› ‹millis ' || $now || '›' UNION SELECT coalesce(data ->> 'priority', 0) FROM past WHERE job = $name AND
 			kind = 'enqueued' UNION SELECT count(*) FROM past WHERE job = $name UNION SELECT count(*) FROM past WHERE

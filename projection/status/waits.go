@@ -3,14 +3,13 @@ package status
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/deps"
-	"jobledger/projection/internal/table"
+	"jobledger/projection/graph"
 )
 
 // maxWaits is how many jobs an explanation names that a job waits for.
@@ -42,77 +41,30 @@ func waitsNow(ctx context.Context, tx *ledger.Tx, j projection.Job) (waits []Wai
 	return waits, err
 }
 
-// preceding finds the jobs that were enqueued before a job that is there already. Few have the field.
-var preceding = event.SQL(`SELECT q.ulid, q.data ->> 'before' FROM events q
-WHERE q.kind = {enqueued} AND q.pos > ? AND q.pos <= ? AND q.data ->> 'before' LIKE ? ORDER BY q.pos`)
-
 // waitsThen returns up to maxWaits of the things that j waited for at m, of whose events it was the job.
 func waitsThen(ctx context.Context, tx *ledger.Tx, j projection.Job, events []event.Event,
 	m projection.Moment) (waits []Wait, err error) {
+	held := false
 	for _, e := range events {
-		switch b := e.Body.(type) {
-		case *event.Enqueued:
-			if b.Hold {
-				waits = []Wait{{Hold: true}}
-			}
-		case *event.Unblocked:
-			if b.Hold {
-				waits = nil
-			}
-		}
+		held = graph.Holds(held, e)
 	}
-	add := func(id event.JobID, on event.Ending) error {
-		parent, ok, err := projection.Get(ctx, tx, id)
+	if held {
+		waits = []Wait{{Hold: true}}
+	}
+	refs, err := graph.References(ctx, tx, j, m)
+	for _, ref := range refs {
+		parent, ok, err := projection.Get(ctx, tx, ref.ID)
+		var events []event.Event
 		if err == nil && ok {
-			parent, _, err = projection.JobAsOf(ctx, tx, parent.N, m)
-		}
-		if err == nil && parent.N != 0 && !on.Meets(parent.State) {
-			waits = append(waits, Wait{Job: parent, On: on})
-		}
-		return err
-	}
-	for _, text := range j.After {
-		id, on, err := event.ParseReference(text)
-		if err == nil {
-			err = add(id, on)
+			parent, events, err = projection.JobAsOf(ctx, tx, parent.N, m)
 		}
 		if err != nil {
 			return nil, err
 		}
-	}
-	found, err := before(ctx, tx, j, m)
-	for _, f := range found {
-		if err == nil {
-			err = add(f.id, f.on)
+		if parent.N != 0 && !graph.HasMet(events, ref.On, j.N) {
+			waits = append(waits, Wait{Job: parent, On: ref.On})
 		}
 	}
 	slices.SortStableFunc(waits, func(a, b Wait) int { return cmp.Compare(a.Job.N, b.Job.N) }) // as waitsNow
 	return waits[:min(maxWaits, len(waits))], err
-}
-
-type reference struct {
-	id event.JobID
-	on event.Ending
-}
-
-// before returns the jobs that were enqueued before j, up to m.
-func before(ctx context.Context, tx *ledger.Tx, j projection.Job, m projection.Moment) (found []reference,
-	err error) {
-	rows, err := tx.Query(ctx, preceding, j.N, m.Pos, "%"+string(j.ID)+"%")
-	var id, text string
-	err = table.Each(rows, err, []any{&id, &text}, func() error {
-		for on := event.OnSucceeded; on <= event.OnFinished; on++ {
-			if containsReference(text, event.FormatReference(j.ID, on)) {
-				found = append(found, reference{event.JobID(id), on})
-			}
-		}
-		return nil
-	})
-	return found, err
-}
-
-// containsReference reports whether the JSON list text has ref.
-func containsReference(text, ref string) bool {
-	var refs []string
-	return json.Unmarshal([]byte(text), &refs) == nil && slices.Contains(refs, ref)
 }

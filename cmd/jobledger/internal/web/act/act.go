@@ -36,13 +36,14 @@ type Request struct {
 }
 
 // Verbs are what can be done to a job.
-var Verbs = []string{"cancel", "retry", "reschedule", "erase"}
+var Verbs = []string{"cancel", "retry", "reschedule", "unblock", "erase"}
 
 // possible are the states in which a verb may be possible.
 var possible = map[string]func(event.State) bool{
 	"cancel":     func(s event.State) bool { return !s.Final() },
 	"retry":      func(s event.State) bool { return s.Final() },
 	"reschedule": func(s event.State) bool { return s == event.Queued || s == event.Blocked },
+	"unblock":    func(s event.State) bool { return s == event.Blocked },
 	"erase":      func(s event.State) bool { return s.Final() },
 }
 
@@ -94,6 +95,8 @@ func (r Request) command(verb string, delay time.Duration) (commands.Command, er
 			return nil, door.BadInput("run_at", "give run_at or priority")
 		}
 		return commands.Reschedule{RunAt: r.RunAt, Priority: r.Priority, Reason: r.Reason}, nil
+	case "unblock":
+		return commands.Unblock{Reason: r.Reason}, nil
 	case "erase":
 		return commands.Erase{Reason: r.Reason}, nil
 	}

@@ -57,6 +57,9 @@ var docs = map[string]door.Doc{
 	"reschedule": {ID: "rescheduleJob", Summary: "Changes when a job runs, or its priority. If-Match has " +
 		"its seq.",
 		Body: reschedule{}, Example: `{"priority": 5, "reason": "the customer waits"}`},
+	"unblock": {ID: "unblockJob", Body: reason{}, Example: `{"reason": "all of the batch is there"}`,
+		Summary: "Lifts the hold of a job that was enqueued with one: it is queued, unless it waits for other " +
+			"jobs. If-Match has its seq."},
 	"erase": {ID: "eraseJob", Body: reason{}, Example: `{"reason": "the customer asked for it"}`,
 		Summary: "Removes the payload and the results of a job for good. If-Match has its seq.",
 		About:   "A session may do it if the server was started with --allow erase."},

@@ -22,6 +22,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/graph"
 	"jobledger/projection/query"
 )
 
@@ -227,6 +228,34 @@ func (a *API) readWhy(q *question) error {
 		return err
 	}
 	return q.add(print.WhyJSON(why, j.State, past))
+}
+
+// Depth is how many steps from a job its dependencies are read, unless it is said.
+const Depth = 3
+
+func (a *API) readDependencies(q *question) error {
+	depth, err := WholeParam(q.params, "depth", Depth, 1, 10)
+	if err != nil {
+		return err
+	}
+	return readAll(a, q, func(tx *ledger.Tx, past query.Past) ([]graph.Graph, error) {
+		now, err := (find.Ref{ID: q.job}).Find(q, tx)
+		around := graph.Around{Job: now, At: past.Or(a.now(q)), Depth: depth}
+		if caller := door.CallerOf(q); !caller.AllQueues() {
+			around.See = caller.Queue
+		}
+		if past.Given && err == nil {
+			around.Job, _, err = projection.JobAsOf(q, tx, now.N, past.Moment)
+		}
+		if err == nil && around.Job.State == 0 {
+			err = NotYet(now.ID, now.State)
+		}
+		if err != nil {
+			return nil, err
+		}
+		g, err := around.Read(q, tx)
+		return []graph.Graph{g}, err
+	}, print.NewDependenciesJSON)
 }
 
 // readOwner answers also that there was no owner.

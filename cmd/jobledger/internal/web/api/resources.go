@@ -71,6 +71,10 @@ var Resources = []Resource{
 		Answer: event.Event{}, Summary: "What happened to a job, as the command history prints it."}},
 	{"/jobs/{job}/why", nil, one, (*API).readWhy, door.Doc{ID: "explainJob", Query: []string{"at"},
 		Answer: print.WhyThenJSON{}, Summary: "Why a job is in its state, as the command why prints it."}},
+	{"/jobs/{job}/dependencies", nil, one, (*API).readDependencies, door.Doc{ID: "getJobDependencies",
+		Query: []string{"at", "depth"}, Answer: print.DependenciesJSON{},
+		Summary: "What a job waited for and what waits for it, over several steps. A token of some queues gets " +
+			"the jobs of these."}},
 	{"/jobs/{job}/owner", nil, one, (*API).readOwner, door.Doc{ID: "getJobOwner", Query: []string{"at"},
 		Answer:  print.OwnerJSON{},
 		Summary: "Who held a job at a moment, as the command owner prints it; worker is null if none did."}},

@@ -81,6 +81,8 @@ var Params = map[string]Param{
 		"false or empty, and job, which is the id again; a claim leaves out the results of earlier " +
 		"runs. The answer says so in Preference-Applied."},
 
+	"depth": {About: "How many steps in each direction.",
+		Schema: `{"type": "integer", "minimum": 1, "maximum": 10, "default": 3}`},
 	"listQueues.paused":   {About: "Only queues that are paused.", Schema: aBoolean},
 	"listWorkers.all":     {About: "Also workers that have stopped.", Schema: aBoolean},
 	"listHeldClaims.boot": {About: "The boot of the process.", Needed: true},

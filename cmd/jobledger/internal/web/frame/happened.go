@@ -26,6 +26,7 @@ type Event struct {
 	What  string
 	More  string // what is left out after it
 	Error string // the detail of a failure
+	Above bool   // that is above on the page
 }
 
 // EventOf is e as pages show it.

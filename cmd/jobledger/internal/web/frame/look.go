@@ -141,7 +141,11 @@ func linked(title, cell, at string) (parts []Link) {
 		if cell != "" && cell != "-" {
 			return []Link{{cell, "/workers/" + url.PathEscape(cell) + query}}
 		}
-	case "JOB", "HELD THEN":
+	case "queue":
+		return []Link{{cell, "/queues/" + url.PathEscape(cell) + query}}
+	case "schedule":
+		return []Link{{cell, "/schedules/" + url.PathEscape(cell) + query}}
+	case "JOB", "HELD THEN", "after":
 		done := 0
 		for _, place := range jobPattern().FindAllStringIndex(cell, -1) {
 			id := cell[place[0]:place[1]]

@@ -16,7 +16,9 @@ import (
 	"jobledger/cmd/jobledger/internal/web/frame"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/graph"
 	"jobledger/projection/query"
 )
 
@@ -28,17 +30,23 @@ type jobView struct {
 	Pairs    [][2]string
 	Why      []string
 	Zombies  []query.Zombie
-	Bar      *draw.Bar // nil: no worker has had it
+	Graph    *draw.Graph // what it waits for and what waits for it; nil: nothing does
+	Bar      *draw.Bar   // nil: no worker has had it
 	Attempts *words.Table
 	History  []frame.Event
 	Acts     []actView
 	NoErase  bool // it could be erased, where the server allowed that
-	Payload  string
-	Result   string
-	Withheld bool // payload, result and logs, which this caller may not see
+	Payload  bodyView
+	Result   *bodyView // nil: there is none
+	Level    string    // how the state looks
+	Withheld bool      // payload, result and logs, which this caller may not see
 	Logs     []logView
 	Earlier  int // attempts before those of Logs
 }
+
+// levels are the states that an operator should look at.
+var levels = map[event.State]string{event.FailedState: "problem", event.CancelledState: "warning",
+	event.Blocked: "warning"}
 
 // actView is something that can be done to a job.
 type actView struct{ Verb, Title string }
@@ -72,6 +80,11 @@ func (p *Pages) jobPage(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
+		around, err := graph.Around{Job: view.Job.Job, At: m.Or(now), Depth: api.Depth}.Read(r.Context(), tx)
+		if err != nil {
+			return err
+		}
+		view.Graph = draw.NewGraph(around)
 		to := m.Moment
 		if !m.Given {
 			if to, err = projection.AtPos(r.Context(), tx, view.Pos); err != nil {
@@ -86,18 +99,23 @@ func (p *Pages) jobPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	j := view.Job
 	view.Title, view.State, view.Why = string(j.ID), j.State.String(), why.Sentences
+	view.Level = levels[j.State]
 	view.Command = frame.CommandOf(append([]string{"show"}, asOf(view.At, string(j.ID))...))
 	view.Pairs = slices.DeleteFunc(print.JobPairs(j, now, true), func(pair [2]string) bool {
 		return pair[1] == "" || pair[0] == "payload" || pair[0] == "result" || pair[0] == "job"
 	})
 	if view.Withheld = !api.MaySeeBodies(r.Context()); !j.Erased && !view.Withheld {
-		view.Payload = words.Body(j.Payload, true)
+		view.Payload = bodyOf(j.Payload)
 		if j.Result != nil {
-			view.Result = words.Body(j.Result, true)
+			result := bodyOf(j.Result)
+			view.Result = &result
 		}
 	}
 	if view.Live, view.LiveJob = !past, string(j.ID); !past {
 		for _, verb := range act.Possible(door.CallerOf(r.Context()), j.Job) {
+			if verb == "unblock" && !slices.Contains(why.WaitsFor, verb) { // it has no hold
+				continue
+			}
 			view.Acts = append(view.Acts, actView{verb, strings.ToUpper(verb[:1]) + verb[1:]})
 		}
 		view.NoErase = act.NeedsAllow(door.CallerOf(r.Context()), j.Job)
@@ -122,7 +140,27 @@ func (p *Pages) jobPage(w http.ResponseWriter, r *http.Request) error {
 		v.After, v.More = l.After, l.Skipped
 		view.History = append(view.History, v)
 	}
-	return p.Render(w, "job", view)
+	view.sayErrorOnce()
+	return p.Render(w, "job", &view)
+}
+
+// sayErrorOnce leaves the last error out of the history and of the logs, where it is above already.
+func (v *jobView) sayErrorOnce() {
+	text := v.Job.ErrorDetail
+	if text == "" {
+		return
+	}
+	for i := range slices.Backward(v.History) {
+		if e := &v.History[i]; e.Error == text {
+			e.Error, e.Above = "", true
+			break
+		}
+	}
+	for i := range v.Logs {
+		if l := &v.Logs[i]; l.Whole && strings.TrimSpace(l.Tail) == strings.TrimSpace(text) {
+			l.Tail, l.Note = "", strings.TrimSpace(l.Note+" the error above")
+		}
+	}
 }
 
 // asOf returns the words of a command about the job id.
