@@ -5,11 +5,13 @@ import (
 	"context"
 	"time"
 
+	"jobledger/commands/internal/asof"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/defaults"
 	"jobledger/projection/limit"
+	"jobledger/projection/query"
 )
 
 // What a program says about a queue: see Service.Limit, LimitGroup and SetDefaults.
@@ -108,40 +110,31 @@ func (s *Service) Erase(ctx context.Context, actor string, id event.JobID, reaso
 }
 
 // Get returns a job as it is now, with its payload and result. The error is ErrNoJob if there is none.
-func (s *Service) Get(ctx context.Context, id event.JobID) (j projection.Job, err error) {
-	err = s.read(ctx, func(tx *ledger.Tx) error {
+func (s *Service) Get(ctx context.Context, id event.JobID) (projection.Job, error) {
+	return asof.Read(ctx, s.past(), func(tx *ledger.Tx) (j projection.Job, err error) {
 		if j, err = jobWith(ctx, tx, id); err != nil {
-			return err
+			return j, err
 		}
-		return projection.LoadBodies(ctx, tx, &j)
+		return j, projection.LoadBodies(ctx, tx, &j)
 	})
-	return j, err
 }
 
 // List returns the jobs that f selects, the newest first, without payloads and results. Set f.Limit where
 // there may be many, and f.Before to the N of the last one for the next page.
 func (s *Service) List(ctx context.Context, f projection.Filter) (jobs []projection.Job, err error) {
-	err = s.read(ctx, func(tx *ledger.Tx) error {
-		jobs, err = projection.List(ctx, tx, f)
-		return err
+	return asof.Read(ctx, s.past(), func(tx *ledger.Tx) ([]projection.Job, error) {
+		return projection.List(ctx, tx, f)
 	})
-	return jobs, err
 }
 
 // History returns all events of a job, the oldest first. The error is ErrNoJob if there is no such job.
-func (s *Service) History(ctx context.Context, id event.JobID) (events []event.Event, err error) {
-	err = s.read(ctx, func(tx *ledger.Tx) error {
+func (s *Service) History(ctx context.Context, id event.JobID) ([]event.Event, error) {
+	return asof.Read(ctx, s.past(), func(tx *ledger.Tx) ([]event.Event, error) {
 		j, err := jobWith(ctx, tx, id)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		for e, err := range tx.Events(ctx, ledger.Filter{Job: j.N}) {
-			if err != nil {
-				return err
-			}
-			events = append(events, e)
-		}
-		return nil
+		h, err := query.History{Job: j.N}.Read(ctx, tx)
+		return h.Events, err
 	})
-	return events, err
 }

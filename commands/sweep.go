@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"jobledger/commands/internal/sweep"
@@ -62,48 +61,8 @@ func (w *Sweeper) sweep(ctx context.Context, also func(context.Context) error) (
 // Run sweeps at once and then after every interval, or sooner if a grace period ends, until ctx is done. It
 // calls report after each sweep, and for an error of Also. When it returns, Also has returned too.
 func (w *Sweeper) Run(ctx context.Context, every time.Duration, report func(SweepReport, error)) {
-	failed := make(chan error)
-	if w.Also != nil {
-		var also sync.WaitGroup
-		also.Go(func() { w.runAlso(ctx, every, failed) })
-		defer also.Wait()
-	}
-	for {
+	sweep.Run(ctx, every, w.Also, func() (sweep.Report, error) {
 		r, err := w.sweep(ctx, nil)
-		if ctx.Err() != nil && len(r.Reclaimed) == 0 {
-			return
-		}
-		report(r, err)
-		wait := every
-		if r.Waiting > 0 {
-			wait = min(every, max(r.Wait, 100*time.Millisecond))
-		}
-		for next := time.After(wait); next != nil; {
-			select {
-			case <-ctx.Done():
-				return
-			case err := <-failed:
-				report(SweepReport{}, err)
-			case <-next:
-				next = nil
-			}
-		}
-	}
-}
-
-// runAlso calls Also at once and then after every interval, until ctx is done.
-func (w *Sweeper) runAlso(ctx context.Context, every time.Duration, failed chan<- error) {
-	for {
-		if err := w.Also(ctx); err != nil {
-			select {
-			case failed <- err:
-			case <-ctx.Done():
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(every):
-		}
-	}
+		return sweep.Report(r), err
+	}, func(r sweep.Report, err error) { report(SweepReport(r), err) })
 }

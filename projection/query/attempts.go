@@ -10,6 +10,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/attempts"
+	"jobledger/projection/status"
 )
 
 // Attempts asks for claims: who worked on which job, from when to when. Those of a window are the ones that
@@ -27,6 +28,12 @@ type Attempts struct {
 
 // Attempt is one claim, from its beginning to its end.
 type Attempt = attempts.Attempt
+
+// Why is what explains the state of a job, and Diff what differs between two moments.
+type (
+	Why  = status.Why
+	Diff = status.Diff
+)
 
 // Read returns the claims, in the order in which they began. With an At, they are as they were then: one that
 // ended later is open, and Outcomes and Overlap select by what was known.

@@ -1,4 +1,4 @@
-package query
+package query_test
 
 import (
 	"maps"
@@ -8,6 +8,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/query"
 )
 
 // What failed adds up, however it is grouped, a group has exactly its attempts, and the next job of a
@@ -24,8 +25,8 @@ func TestQueueFacts(t *testing.T) {
 			return err
 		}
 		to.At = to.At.Add(time.Hour)
-		for _, by := range []FailuresBy{ByCode, ByQueue, ByCause} {
-			asked := Failures{Span: Span{To: to}, By: by, Outcomes: []event.Kind{event.KindFailed,
+		for _, by := range []query.FailuresBy{query.ByCode, query.ByQueue, query.ByCause} {
+			asked := query.Failures{Span: query.Span{To: to}, By: by, Outcomes: []event.Kind{event.KindFailed,
 				event.KindReclaimed, event.KindReleased}}
 			if asked.From, err = projection.AtPos(t.Context(), tx, tail/3); err != nil {
 				return err
@@ -37,7 +38,7 @@ func TestQueueFacts(t *testing.T) {
 			sum := int64(0)
 			for _, g := range groups.List {
 				sum += g.Attempts
-				found, err := (Attempts{Span: Span{From: asked.From, To: to, At: to, Queue: g.Queue},
+				found, err := (query.Attempts{Span: query.Span{From: asked.From, To: to, At: to, Queue: g.Queue},
 					Outcomes: asked.Outcomes, Code: &g.Code}).Read(t.Context(), tx)
 				if err != nil {
 					return err
@@ -46,7 +47,7 @@ func TestQueueFacts(t *testing.T) {
 				for _, a := range found {
 					jobs[a.N] = true
 				}
-				if by != ByCause && (int64(len(found)) != g.Attempts || len(g.Each) != len(found) ||
+				if by != query.ByCause && (int64(len(found)) != g.Attempts || len(g.Each) != len(found) ||
 					!maps.Equal(jobs, g.Jobs)) {
 					t.Errorf("by %d: %q of %s: %d attempts of %d jobs, the claims with its code are %d of %d", by,
 						g.Code, g.Queue, g.Attempts, len(g.Jobs), len(found), len(jobs))
@@ -62,11 +63,11 @@ func TestQueueFacts(t *testing.T) {
 			}
 		}
 		for _, queue := range []string{"mail", "render"} {
-			now, err := (Head{queue, projection.Now(to.At)}).Read(t.Context(), tx)
+			now, err := (query.Head{queue, projection.Now(to.At)}).Read(t.Context(), tx)
 			if err != nil {
 				return err
 			}
-			then, err := (Head{queue, to}).Read(t.Context(), tx)
+			then, err := (query.Head{queue, to}).Read(t.Context(), tx)
 			if err != nil {
 				return err
 			}

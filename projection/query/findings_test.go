@@ -1,4 +1,4 @@
-package query
+package query_test
 
 import (
 	"strings"
@@ -7,6 +7,7 @@ import (
 
 	"jobledger/ledger"
 	"jobledger/projection"
+	"jobledger/projection/query"
 )
 
 // TestFindingsHostWithOthers: a host whose other worker lived on has not fallen silent, even if only one
@@ -23,15 +24,15 @@ func TestFindingsHostWithOthers(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		for _, asked := range []Span{{}, {Worker: "alpha-render"}, {Queue: "render"},
+		for _, asked := range []query.Span{{}, {Worker: "alpha-render"}, {Queue: "render"},
 			{Worker: "charlie-mail"}} {
-			span := Lanes{Span: asked, Columns: 1200}
+			span := query.Lanes{Span: asked, Columns: 1200}
 			span.From, span.To = from, to
 			lanes, err := span.Read(t.Context(), tx)
 			if err != nil {
 				return err
 			}
-			findings, err := Findings{span, lanes}.Read(t.Context(), tx)
+			findings, err := query.Findings{span, lanes}.Read(t.Context(), tx)
 			if err != nil {
 				return err
 			}

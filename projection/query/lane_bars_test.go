@@ -1,4 +1,4 @@
-package query
+package query_test
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/internal/historytest"
+	"jobledger/projection/query"
 )
 
 // night is a ledger with the bad night.
@@ -43,8 +44,8 @@ func night(t *testing.T) *ledger.Store {
 // all claims, by outcome.
 func TestLanesOfManyFailures(t *testing.T) {
 	s := night(t)
-	var all []Attempt
-	var span Lanes
+	var all []query.Attempt
+	var span query.Lanes
 	err := s.Read(t.Context(), func(tx *ledger.Tx) (err error) {
 		if span.From, err = projection.AtPos(t.Context(), tx, 1); err != nil {
 			return err
@@ -52,7 +53,7 @@ func TestLanesOfManyFailures(t *testing.T) {
 		if span.To, err = projection.AtPos(t.Context(), tx, math.MaxInt64); err != nil {
 			return err
 		}
-		all, err = Attempts{Span: span.Span}.Read(t.Context(), tx)
+		all, err = query.Attempts{Span: span.Span}.Read(t.Context(), tx)
 		return err
 	})
 	if err != nil {
@@ -60,7 +61,7 @@ func TestLanesOfManyFailures(t *testing.T) {
 	}
 	want, badly := make(map[string]int), 0
 	for _, a := range all {
-		if want[a.Outcome.String()]++; !endedWell(a.Outcome) {
+		if want[a.Outcome.String()]++; !query.EndedWell(a.Outcome) {
 			badly++
 		}
 	}
@@ -68,15 +69,15 @@ func TestLanesOfManyFailures(t *testing.T) {
 	for _, columns := range []int{1, 250, 1200, 8192} {
 		for _, most := range []int{2000, badly + 100, badly, badly - 1, badly / 2, 120} {
 			span.Columns = columns
-			l := LaneChart{All: all}
-			l.drawAtMost(span, make(map[rowKey]int), most)
+			l := query.LaneChart{All: all}
+			l.DrawAtMost(span, most)
 			if len(l.Row) > most {
 				t.Errorf("%d columns: %d bars of %d claims, at most %d are wanted", columns, len(l.Row), len(all), most)
 			}
 			got := make(map[string]int)
 			for i, how := range l.How {
-				got[LaneOutcomes[how].String()] += l.Count[i]
-				if l.Strips && l.Count[i] > 1 && !endedWell(LaneOutcomes[how]) {
+				got[query.LaneOutcomes[how].String()] += l.Count[i]
+				if l.Strips && l.Count[i] > 1 && !query.EndedWell(query.LaneOutcomes[how]) {
 					joined += l.Count[i]
 				}
 			}

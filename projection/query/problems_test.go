@@ -1,4 +1,4 @@
-package query
+package query_test
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
 	"jobledger/projection/follow"
+	"jobledger/projection/query"
 	"jobledger/projection/verdict"
 )
 
@@ -46,7 +47,7 @@ func (w *watch) at(t *testing.T, at time.Time) (found []verdict.Problem) {
 		var failed error
 		err = w.moves.Read(t.Context(), tx, m.Pos, verdict.Feed(t.Context(), tx, w.recent, &failed))
 		if err = cmp.Or(err, failed); err == nil {
-			found, err = Problems{At: m, Recent: w.recent}.Read(t.Context(), tx)
+			found, err = query.Problems{At: m, Recent: w.recent}.Read(t.Context(), tx)
 		}
 		return err
 	})

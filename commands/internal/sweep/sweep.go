@@ -5,7 +5,7 @@
 //	report, err := s.Sweep(ctx, sweep.Options{Store: store, Actor: "sweeper:x", Reclaim: reclaim})
 //
 // Files in reading order: sweep.go (one sweep), grace.go (what a sweeper has seen, and when it counts),
-// upkeep.go (keyframes, blocks, dependencies, the -wal file).
+// upkeep.go (keyframes, blocks, dependencies, the -wal file), run.go (one sweep after another).
 //
 // Held by TestSweepReadsTwice, TestSweepClockRanBack, TestSweepInBatches and TestSweepAddsKeyframes of
 // package commands.
