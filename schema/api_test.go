@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"go/ast"
+	"go/doc"
 	"go/importer"
 	"go/parser"
 	"go/token"
@@ -211,4 +213,30 @@ func packageComments(t *testing.T) map[string]string {
 		all[dir] += strings.Join(strings.Fields(parsed.Doc.Text()), " ")
 	})
 	return all
+}
+
+// TestPastHasExamples: each call of a Service that looks back has an Example, alone in its file, which is so
+// shown as a whole program, with its output.
+func TestPastHasExamples(t *testing.T) {
+	calls, err := parser.ParseFile(token.NewFileSet(), "../commands/past.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range calls.Decls {
+		call, ok := d.(*ast.FuncDecl)
+		if !ok || !call.Name.IsExported() {
+			continue
+		}
+		file := "../commands/example_" + strings.ToLower(call.Name.Name) + "_test.go"
+		example, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		found := doc.Examples(example)
+		if len(found) != 1 || found[0].Name != "Service_"+call.Name.Name || found[0].Play == nil ||
+			found[0].Output == "" {
+			t.Errorf("%s is not a whole program with an output", file)
+		}
+	}
 }

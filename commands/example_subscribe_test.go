@@ -1,0 +1,78 @@
+package commands_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"time"
+
+	"jobledger/commands"
+	"jobledger/ledger"
+	"jobledger/ledger/event"
+	"jobledger/projection"
+	"jobledger/projection/query"
+)
+
+// nightOfSubscribe is when the night begins.
+var nightOfSubscribe = time.Date(2026, 1, 2, 0, 40, 0, 0, time.UTC)
+
+// A program that keeps the position of the last event that it has handled goes on from there after a restart,
+// and misses none.
+func ExampleService_Subscribe() {
+	check := func(err error) {
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+	ctx, now := context.Background(), nightOfSubscribe
+	folder, err := os.MkdirTemp("", "jobledger")
+	check(err)
+	defer os.RemoveAll(folder)
+	store, err := ledger.Open(ctx, filepath.Join(folder, "jobs.db"))
+	check(err)
+	defer store.Close()
+	store.Now = func() time.Time { return now }
+	service := &commands.Service{Store: store}
+
+	claim := func(name string) projection.Job {
+		claimed, err := service.Claim(ctx, commands.ClaimRequest{Queues: []string{"mail"},
+			Worker: event.Worker{Name: name, Boot: name}})
+		check(err)
+		return claimed[0]
+	}
+	_, err = service.Enqueue(ctx, "web", commands.Enqueue{Queue: "mail", Payload: []byte("hello")})
+	check(err)
+	now = now.Add(30 * time.Second) // 00:40:30
+	job, minute := claim("w1"), time.Minute
+	now = now.Add(30 * time.Second) // 00:41:00
+	_, err = service.Fail(ctx, job, commands.Fail{Code: "smtp", RetryIn: &minute})
+	check(err)
+	now = now.Add(time.Minute) // 00:42:00
+	job = claim("w2")
+	now = now.Add(5 * time.Second) // 00:42:05
+	_, err = service.Complete(ctx, job, []byte("sent"))
+	check(err)
+
+	handled := int64(0)
+	read := func(most int64) {
+		for e, err := range service.Subscribe(ctx, query.Events{}, handled) {
+			check(err)
+			fmt.Println(e.Pos, e.Kind())
+			if handled = e.Pos; handled == most {
+				return
+			}
+		}
+	}
+	read(2)
+	fmt.Println("a restart")
+	read(5)
+	// Output:
+	// 1 enqueued
+	// 2 claimed
+	// a restart
+	// 3 failed
+	// 4 claimed
+	// 5 succeeded
+}
