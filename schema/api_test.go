@@ -33,11 +33,28 @@ var goAPI = []string{
 // notAPI is in the package comment of every other package that another program could import.
 const notAPI = "This package is not part of the Go API, and may change in any release."
 
+// mostNames is how many exported names the API has at most; fields are not counted. It only shrinks: programs
+// need about 560 of them.
+const mostNames = 1100
+
 // TestGoAPI: the exported names of the packages of the API, with their types, are those of testdata/api. A
 // changed line is a change that other programs notice; -update takes it over.
 func TestGoAPI(t *testing.T) {
-	module := modulePath(t)
+	module, names := modulePath(t), 0
+	if len(goAPI) > 15 {
+		t.Errorf("%d packages, more than 15", len(goAPI))
+	}
+	defer func() {
+		if names > mostNames {
+			t.Errorf("%d names, more than %d: a new one comes where another goes", names, mostNames)
+		}
+	}()
 	for name, lines := range exportedNames(t, module) {
+		for _, l := range lines {
+			if !strings.HasPrefix(l, "field ") {
+				names++
+			}
+		}
 		file := filepath.Join("..", "testdata", "api", strings.ReplaceAll(name, "/", "_")+".txt")
 		if *update {
 			if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {

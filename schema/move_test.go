@@ -111,6 +111,13 @@ func getFromProxy(t *testing.T, copied, proxy string) {
 	if out := run(t, user, nil, "./shop", db); out != "mail, then ship: 17\n" {
 		t.Errorf("the program printed %q", out)
 	}
+	// OpenTelemetry is a module of its own, with a version of its own.
+	withSpans := "package main\n\nimport _ \"" + elsewhere + "/commands/workerotel\"\n"
+	if err := os.WriteFile(filepath.Join(user, "spans.go"), []byte(withSpans), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, user, offline, "go", "get", elsewhere+"/commands/workerotel@v0.1.0")
+	run(t, user, append(offline, "GOFLAGS=-trimpath -buildvcs=false -mod=mod"), "go", "build", "-o", "shop", ".")
 	run(t, copied, nil, program, "--db", db, "verify")
 }
 
