@@ -25,8 +25,8 @@ import (
 var endings = map[string]ending{
 	"result, nil":                             {returns(nil), false},
 	"an error":                                {returns(errors.New("no")), true},
-	"Error, also wrapped":                     {returns(wrapped), true},
-	"Permanent(err)":                          {returns(worker.Permanent(wrapped)), true},
+	"Error, also wrapped":                     {returns(errWrapped), true},
+	"Permanent(err)":                          {returns(worker.Permanent(errWrapped)), true},
 	"Snooze(d)":                               {returns(worker.Snooze(time.Hour)), false},
 	"Cancel(reason)":                          {returns(worker.Cancel("gone")), false},
 	"a panic":                                 {panics, true},
@@ -53,7 +53,7 @@ const (
 	itsStop = "it was stopped with Run"
 )
 
-var wrapped = fmt.Errorf("send: %w", worker.Error{Code: "smtp"})
+var errWrapped = fmt.Errorf("send: %w", worker.Error{Code: "smtp"})
 
 func panics(context.Context) ([]byte, error) { panic("at the disco") }
 
