@@ -186,8 +186,8 @@ func (s *Service) tryOnce(ctx context.Context, actor string, ops []Op, r ClaimRe
 	return results, claimed, nil
 }
 
-// applyAll carries out ops in tx. Its error is one of the transaction; those of single ops are in the
-// results.
+// applyAll carries out ops in tx. Its error is about the whole transaction; the errors of single ops are in
+// the results.
 func applyAll(ctx context.Context, tx *ledger.Tx, actor string, ops []Op) ([]Result, error) {
 	results := make([]Result, len(ops))
 	for i, op := range ops {
@@ -206,7 +206,7 @@ func applyAll(ctx context.Context, tx *ledger.Tx, actor string, ops []Op) ([]Res
 	return results, nil
 }
 
-// seenStill returns a MovedOnError where seen is out of date.
+// seenStill returns a MovedOnError if seen is out of date.
 func seenStill(ctx context.Context, tx *ledger.Tx, seen projection.Job) error {
 	j, err := jobWith(ctx, tx, seen.ID)
 	if err != nil {

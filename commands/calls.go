@@ -28,13 +28,13 @@ const (
 	WhileUnfinished = event.WhileUnfinished // until it has ended
 )
 
-// Heartbeat extends the lease of a job that Claim returned, and may report progress. The token of c is that
-// of job; a Lease of 0 is DefaultLease. The job that it returns has the new LeaseUntil.
+// Heartbeat extends the lease of a job that Claim returned, and may report progress. c must have the token of
+// job; a Lease of 0 is DefaultLease. The job that it returns has the new LeaseUntil.
 //
 // This and the other calls of a claim's owner act as "worker:" and the name of job.Worker. They need ID,
 // Token and Worker of job, and send its token: where that is not live any more, nothing changes, and the
-// error is a RefusedError, which is ErrLeaseLost, ErrCancelled or ErrConflict. The other errors are those of
-// Apply, which they call.
+// error is a RefusedError, which is ErrLeaseLost, ErrCancelled or ErrConflict. They call Apply, and return
+// its errors too.
 func (s *Service) Heartbeat(ctx context.Context, job projection.Job, c Heartbeat) (projection.Job, error) {
 	c.Token = job.Token
 	c.Lease = cmp.Or(c.Lease, DefaultLease)
@@ -78,8 +78,8 @@ func (s *Service) applyAsOwner(ctx context.Context, job projection.Job, c ownerC
 }
 
 // Cancel ends a job that has not ended, for a reason that may be "". A worker that runs it stops at once.
-// Cancelling it twice changes nothing. This and the calls that follow are those of an operator; their errors
-// are those of Apply, which they call.
+// Cancelling it twice changes nothing. This call and the following ones are for operators. They call Apply,
+// and return its errors.
 func (s *Service) Cancel(ctx context.Context, actor string, id event.JobID, reason string) (
 	projection.Job, error) {
 	return s.Apply(ctx, actor, id, Cancel{Reason: reason})

@@ -27,7 +27,7 @@ const (
 	DefaultLease   = check.DefaultLease   // 1 min
 )
 
-// invalid is p as an error; nil if there is none.
+// invalid is p as an error; nil if p is nil.
 func invalid(p *check.Problem) error {
 	if p == nil {
 		return nil

@@ -62,8 +62,7 @@ type Succeed struct {
 	Output   event.Output
 	Cost     event.Cost // of the command of the attempt; zero: not known
 
-	// AfterMaxRuntime says that the work went on beyond the claim's max runtime. Of a claim without one it says
-	// nothing.
+	// AfterMaxRuntime says that the work went on beyond the claim's max runtime. It ignores a claim without one.
 	AfterMaxRuntime bool
 }
 
@@ -106,8 +105,8 @@ type Cancel struct {
 }
 
 // Retry queues a job that has ended again. A cancelled job whose last command may still run waits for its
-// end, which is at the end of the lease at the latest. The jobs that were cancelled because of it wait for it
-// once more.
+// end, which is at the end of the lease at the latest. Jobs that were cancelled because of this one wait for
+// it once more.
 type Retry struct {
 	Reason       string
 	NotSucceeded bool // a job that has succeeded is refused, with a ConflictError

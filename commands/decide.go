@@ -17,8 +17,8 @@ const MaxSnoozes = 99
 // runtimeGrace is how long a lease may extend past a max runtime, so that the worker can end the job itself.
 const runtimeGrace = 15 * time.Second
 
-// decide returns the fact that follows from asking c of j at this moment, or why there is none. It is pure.
-// The result of a Succeed is digested with j.Salt, which must be loaded.
+// decide returns the fact that results from the command c on j at this moment, or why it is refused. It is
+// pure. The result of a Succeed is digested with j.Salt, which must be loaded.
 //
 // Errors: ConflictError where the state of j does not permit c; errNoChange where j is so already;
 // errTokenNotLive where the token is not that of the live claim (then decideStale answers); errEvidenceStale

@@ -10,7 +10,7 @@ import (
 
 // SetDefaults sets what the jobs of a queue get that set nothing themselves; the zero Spec takes that away.
 // It concerns jobs that are enqueued from now on. Whether they carry their commands stays as it is, see
-// SetCommands. If it was so already, changed is false and no event is recorded.
+// SetCommands. If nothing would change, changed is false and no event is recorded.
 func (s *Service) SetDefaults(ctx context.Context, actor, queue string, to defaults.Spec, reason string) (
 	changed bool, err error) {
 	if err := (&Enqueue{Queue: queue, MaxAttempts: to.MaxAttempts, MaxRuntime: to.MaxRuntime,
@@ -25,7 +25,7 @@ func (s *Service) SetDefaults(ctx context.Context, actor, queue string, to defau
 
 // SetCommands says whether the jobs of a queue carry their commands from now on: it then takes no others, and
 // no other queue takes them. Unless the queue has a default of attempts, they are tried once. Whose commands
-// a worker runs is not for the ledger to say. If it was so already, changed is false and no event is
+// a worker runs is not for the ledger to say. If nothing would change, changed is false and no event is
 // recorded.
 func (s *Service) SetCommands(ctx context.Context, actor, queue string, on bool, reason string) (
 	changed bool, err error) {

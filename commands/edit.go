@@ -14,7 +14,7 @@ import (
 )
 
 // Edit changes what a job that is queued or blocked may take, which workers take it, and when: all of it in
-// one transaction. The zero value of a field leaves it as it is.
+// one transaction. A field with the zero value changes nothing.
 type Edit struct {
 	Reschedule
 	MaxAttempts int

@@ -35,7 +35,7 @@ type Enqueue struct {
 	Version     string            // only workers of this version; "": any
 	Requires    []string          // only workers that have all of these capabilities
 	Tags        map[string]string // up to 32
-	// whose job it is among those of the queue: the groups are served one after the other; "": none
+	// the group of the job: groups of a queue are served in turn; "": none
 	Group string
 	// how long it waits after failures; default that of the queue, or event.DefaultBackoff
 	Backoff event.Backoff
@@ -44,7 +44,7 @@ type Enqueue struct {
 	// Service.SetCommands; the job then requires event.LabelArgv too. "": what the worker makes of it
 	Form string
 
-	// the jobs that this one waits for: up to 1,000. It is cancelled if one of them cannot end as asked
+	// the jobs that this one waits for: up to 1,000. The job is cancelled if one of them cannot end as asked
 	After  []Dependency
 	Before []Dependency // the blocked jobs that are to wait for this one too: up to 16
 	Hold   bool         // it waits until Unblock lifts the hold

@@ -26,7 +26,8 @@ const (
 // maxAncestry is how many edges are searched for a cycle.
 const maxAncestry = 10_000
 
-// Dependency is a job that is waited for, or that is to wait, and for which end. The zero On is success.
+// Dependency is a job to wait for, or one that is to wait, with the end that is waited for. The zero On is
+// success.
 type Dependency struct {
 	Job event.JobID
 	On  event.Ending
@@ -146,10 +147,10 @@ func (n newJob) precede(ctx context.Context, tx *ledger.Tx, f *journal.Fact, bod
 	return nil
 }
 
-// endings are the ends that jobs are waited for. Two ids of a call may turn out to be those of one job.
+// endings are the ends that jobs are waited for. Two ids of a call may turn out to name the same job.
 type endings map[event.JobID]event.Ending
 
-// add adds r, with the id that its job has. known: it is there already.
+// add adds r, with the id of its job. known: the job exists already.
 func (m endings) add(r Dependency) (known bool, err error) {
 	on, known := m[r.Job]
 	if known && on != r.ending() {
@@ -193,8 +194,8 @@ func (n newJob) dependency(ctx context.Context, tx *ledger.Tx, id event.JobID) (
 	return j, err
 }
 
-// archived returns how those of the named jobs ended that have left the ledger: jobs that a new one waits
-// for, or that are to wait for it. They cannot change, so this is read before the transaction that enqueues.
+// archived returns the ends of the named jobs that have left the ledger: jobs that a new one waits for, or
+// that should wait for it. They cannot change, so this is read before the transaction that enqueues.
 func (s *Service) archived(ctx context.Context, asked []newJob) (ended map[event.JobID]event.State,
 	err error) {
 	var named []event.JobID

@@ -86,7 +86,7 @@ func (e *MovedOnError) Error() string {
 // Unwrap returns ErrConflict.
 func (e *MovedOnError) Unwrap() error { return ErrConflict }
 
-// InvalidError is input outside of what is allowed. It unwraps to ErrInvalid.
+// InvalidError reports input that is not allowed. It unwraps to ErrInvalid.
 type InvalidError struct {
 	Field   string // as in JSON: "queue", "max_attempts"; a colon and a part of the field may follow
 	Got     string // "": the field is missing

@@ -34,9 +34,10 @@ func leaseUntil(at time.Time, lease time.Duration, endBy time.Time) time.Time {
 // for its end waits no longer.
 const longestSurvival = 10 * time.Minute
 
-// decideSurvived returns the fact that the command of a cancelled claim runs on: for a lease, and for longer
-// the longer it has done so, so that a night has few of them. There is none while the last one holds, once
-// the command has stopped, or where an operator has had the job run regardless.
+// decideSurvived returns the fact that the command of a cancelled claim still runs. The fact holds for a
+// lease, and longer the longer the command has lived, so that few are recorded in a night. There is none
+// while the last one holds, once the command has stopped, or where an operator has had the job run
+// regardless.
 func decideSurvived(j projection.Job, past follow.PastClaim, c Heartbeat, at time.Time) journal.Fact {
 	if past.Stopped || j.State != event.CancelledState && !(j.State == event.Queued && past.Waits) {
 		return journal.Fact{}

@@ -61,8 +61,8 @@ func (n newJob) find(ctx context.Context, tx *ledger.Tx) (j projection.Job, err 
 	return j, projection.LoadBodies(ctx, tx, &j)
 }
 
-// findPast returns the job that n names, where that has left the ledger; the zero Job where it has not, or
-// where there is none. j is what find found.
+// findPast returns the job that n names if it has left the ledger; the zero Job if it has not left, or does
+// not exist. j is the result of find.
 func (n newJob) findPast(ctx context.Context, tx *ledger.Tx, j projection.Job) (gone projection.Job,
 	err error) {
 	if j.State != 0 {

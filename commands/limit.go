@@ -25,7 +25,7 @@ func (s *Service) Limit(ctx context.Context, actor, queue string, to limit.Spec,
 }
 
 // LimitGroup sets what bounds one group of a queue, in place of what bounds each; the zero GroupSpec takes
-// the exception away. It binds the jobs that wait already. If it was so already, changed is false and no
+// the exception away. It binds the jobs that wait already. If nothing would change, changed is false and no
 // event is recorded.
 func (s *Service) LimitGroup(ctx context.Context, actor, queue, group string, to limit.GroupSpec,
 	reason string) (changed bool, err error) {

@@ -17,8 +17,8 @@ type Service struct {
 	NewID func() string // ULIDs for jobs and tokens; nil: random, and increasing within a millisecond
 
 	// Archived returns the state in which a job ended that has left the ledger, or ErrNoJob, such as the
-	// function that archive.Ends returns; nil: jobs do not wait for any that has left. It is called for jobs
-	// that others are to wait for.
+	// function that archive.Ends returns; nil: jobs do not wait for any that has left. It is called for the jobs
+	// that new jobs wait for.
 	Archived func(ctx context.Context, id event.JobID) (event.State, error)
 
 	// Staging declares that nothing else uses the ledger, and that it is removed when an Import or a Replay

@@ -10,8 +10,8 @@ import (
 	"jobledger/projection"
 )
 
-// turnOf returns ops and a claim as a turn, with the plan to make one burst of it; a nil plan where it can be
-// none. The plan is asked only where there are bursts, and does the rest of the work.
+// turnOf returns ops and a claim as a turn, with the plan to make one burst of it; a nil plan if that is not
+// possible. The plan is asked only where there are bursts, and does the rest of the work.
 func (s *Service) turnOf(actor string, ops []Op, r ClaimRequest, tokens []string, skip []event.JobID) (
 	*burst.Turn, ledger.BurstPlan) {
 	t := &burst.Turn{Actor: actor, Worker: r.Worker, Lease: r.Lease, Tokens: tokens, Want: r.want(skip),
@@ -31,7 +31,7 @@ func (s *Service) turnOf(actor string, ops []Op, r ClaimRequest, tokens []string
 	}
 }
 
-// endsOf returns the ends of ops; plain is false if one of them is not a success, or is not valid.
+// endsOf returns the ends of ops; plain is false if one of them is not a valid success.
 func endsOf(ops []Op) (ends []burst.End, plain bool) {
 	ends = make([]burst.End, len(ops))
 	for i, op := range ops {

@@ -15,7 +15,7 @@ import (
 
 // What is done about a job whose key another job has: the values of Enqueue.OnDuplicate.
 const (
-	// the answer is the other job, as it is
+	// the answer is the other job, unchanged
 	IgnoreDuplicate = check.IgnoreDuplicate
 	// the other job gets the payload, if it waits; if it has begun: a conflict
 	ReplaceDuplicate = check.ReplaceDuplicate

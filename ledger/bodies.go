@@ -18,8 +18,8 @@ func (tx *Tx) PutBody(pos int64, salt, body []byte) error {
 	return tx.Put(insertBody, pos, salt, body)
 }
 
-// Body returns what PutBody stored at pos; ok is false if there is nothing, or not any more. Of a whole copy
-// it is what the ledger has.
+// Body returns what PutBody stored at pos; ok is false if there is nothing, or not any more. For a whole copy
+// it is the value of the original ledger.
 func (tx *Tx) Body(ctx context.Context, pos int64) (salt, body []byte, ok bool, err error) {
 	if of := tx.store.Of; of != nil {
 		err = of.Read(ctx, func(tx *Tx) error {

@@ -13,7 +13,7 @@
 //	})
 //
 // [Store.Write] runs one with a Tx that also writes. Programs write through package commands, which calls it:
-// without that, what a Tx writes is bound by no rule but those of the database.
+// otherwise no rule binds what a Tx writes except those of the database.
 //
 // Files in reading order:
 //
@@ -43,8 +43,8 @@
 //	    which its owner gave the claim, or by which the owner learns of a cancel, is refused and not recorded.
 //	I6  Rows and events change through one function, Record of commands/internal/journal, which asks
 //	    projection.Evolve what an event means. Replay folds the same Evolve, so the table equals the fold of
-//	    the events. A whole history is loaded into an empty ledger by audit.Loader, which folds it too. A burst
-//	    has the server change rows and events, as far as it does what that function would.
+//	    the events. A whole history is loaded into an empty ledger by audit.Loader, which folds it too. In a
+//	    burst the server changes rows and events, but only if it does the same as that function.
 //	I7  Time is read once per transaction, after the write lock is held. Rules judge by that reading; the
 //	    recorded at is raised to the one before it where the clock ran back, so at never decreases along pos.
 //	I8  A caller is answered after the commit. An error from COMMIT means unknown, not failed (ErrUnknown), and

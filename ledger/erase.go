@@ -10,7 +10,7 @@ var bodiesOfJob = event.SQL(`FROM bodies
 WHERE pos = ?1 OR pos IN (SELECT pos FROM events WHERE job = ?1 AND kind IN ({succeeded}, {replaced}))`)
 
 // EraseBodiesAt removes the bodies of the events at these positions, as EraseBodies does, and calls also,
-// which removes more that is to be overwritten.
+// which removes further data that must be overwritten.
 func (tx *Tx) EraseBodiesAt(ctx context.Context, positions []int64, also func() error) (count, bytes int64,
 	err error) {
 	for _, pos := range positions {
@@ -35,8 +35,8 @@ func (tx *Tx) EraseBodiesAt(ctx context.Context, positions []int64, also func() 
 }
 
 // EraseBodies removes the payloads of job n with its salt, and all of its results, and returns how many that
-// were and their bytes. What they leave free in the ledger's file is overwritten; Store.Checkpoint then takes
-// them out of the -wal file too.
+// were and their bytes. The space that they free in the ledger's file is overwritten; Store.Checkpoint then
+// takes them out of the -wal file too.
 func (tx *Tx) EraseBodies(ctx context.Context, n int64) (count int, bytes int64, err error) {
 	_, err = tx.one(ctx, []any{&count, &bytes},
 		`SELECT count(*), coalesce(sum(length(body)), 0) `+bodiesOfJob, n)

@@ -36,6 +36,6 @@ var (
 	ErrReplaced       = engine.ErrReplaced       // the file was replaced while it was open; nothing was written
 	ErrForeignSidecar = engine.ErrForeignSidecar // a -wal or -shm file of another ledger; untouched
 	ErrSecondName     = engine.ErrSecondName     // a hard link, or mounted without its folder; untouched
-	ErrDamaged        = event.ErrDamaged         // stored bytes that no version of this program wrote
+	ErrDamaged        = event.ErrDamaged         // bytes that no version of this program could have stored
 	ErrAltered        = engine.ErrAltered        // an ErrDamaged: foreign tables or triggers; nothing written
 )

@@ -291,7 +291,7 @@ func (tx *Tx) run(r *request) error {
 // maxGather is how long a transaction waits for functions that are coming.
 const maxGather = 2 * time.Millisecond
 
-// nextComing is nextWaiting that lets those who are about to call Write do it first: see SetComing.
+// nextComing is nextWaiting after waiting for callers that are about to call Write: see SetComing.
 func (s *Store) nextComing(start time.Time) *request {
 	r := s.nextWaiting()
 	coming := s.coming.Load()

@@ -4,7 +4,7 @@ import "fmt"
 
 // If a commit is not durable yet, the callers of its functions are answered once it has been synced. The
 // commit loop goes on meanwhile, and so do other processes. They may see such a commit: what they write is
-// synced after it. What they report is not, so Read syncs what it shows.
+// synced after it. Their reports are not durable yet, so Read syncs what it shows.
 
 // unsynced is a group whose transaction is committed, and the tail after it.
 type unsynced struct {

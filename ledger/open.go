@@ -36,8 +36,8 @@ func Open(ctx context.Context, dsn string) (*Store, error) { return open(ctx, ds
 // OpenExisting is Open for a ledger that must exist: ErrNoLedger if it does not.
 func OpenExisting(ctx context.Context, dsn string) (*Store, error) { return open(ctx, dsn, false) }
 
-// Migrate brings the schema of the ledger at dsn, which must exist, up to date. It waits for the writers of a
-// ledger on a server, and they for it. Errors: as those of OpenExisting; ErrReadOnly for a user that does not
+// Migrate brings the schema of the ledger at dsn, which must exist, up to date. For a ledger on a server it
+// and the writers wait for each other. Errors: as those of OpenExisting; ErrReadOnly for a user that does not
 // own the schema.
 func Migrate(ctx context.Context, dsn string) error {
 	if engine.IsServerAddress(dsn) {

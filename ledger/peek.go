@@ -21,8 +21,7 @@ type peek struct {
 var errNotPeeked = errors.New("ledger: no connection for a short read")
 
 // Peek is Read for a function that takes some milliseconds at most, and that an idle process calls now and
-// then. With a ledger on a server it uses the connection of the writer while that has nothing to do, so that
-// it needs none of its own.
+// then. For a ledger on a server it uses the writer's idle connection, so that it needs none of its own.
 func (s *Store) Peek(ctx context.Context, fn func(*Tx) error) error {
 	if s == nil || s.engine == nil || s.closed.Load() {
 		return ErrClosed

@@ -19,8 +19,8 @@ func (tx *Tx) QueryState(ctx context.Context, query string, args ...any) (*Rows,
 	return tx.queryAfter(ctx, tx.flushState, query, args)
 }
 
-// QuerySent is QueryState without the rows that wait to be sent: they stay in the buffers. Unsent says
-// whether one of them could matter.
+// QuerySent is QueryState without the rows that wait to be sent: they stay in the buffers. Unsent reports
+// whether one of the unsent rows could matter.
 func (tx *Tx) QuerySent(ctx context.Context, query string, args ...any) (*Rows, error) {
 	return tx.queryAfter(ctx, func() error { return cmp.Or(tx.done(), tx.err) }, query, args)
 }

@@ -24,7 +24,8 @@ func Read[T any](ctx context.Context, s *Store, fn func(*Tx) (T, error)) (answer
 	return answer, err
 }
 
-// read is Read; durable says that what it shows must be, since it may be reported outside of the process.
+// read is Read; with durable, what it shows must be durable, because it may be reported outside of the
+// process.
 func (s *Store) read(ctx context.Context, fn func(*Tx) error, durable bool) error {
 	if s == nil || s.engine == nil || s.closed.Load() {
 		return ErrClosed

@@ -20,11 +20,11 @@ type Store struct {
 	// processes. Set it before first use.
 	Exclusive bool
 
-	// Whole declares that every event is in it, including those that the ledger of which it is a copy has lost
-	// to its archive. Set it before first use.
+	// Whole declares that every event is in it, including those that the original ledger has lost to its
+	// archive. Set it before first use.
 	Whole bool
 
-	// Of is the ledger of which this is a whole copy that answers questions; nil: it is none. Payloads and
+	// Of is the ledger whose whole copy this is, made to answer questions; nil: this is not a copy. Payloads and
 	// results are read from there. Set it before first use.
 	Of *Store
 
@@ -95,7 +95,7 @@ func newStore(dsn string, e engine.Engine) *Store {
 // password.
 func (s *Store) Path() string { return s.info.Path }
 
-// LedgerPath returns the path of the ledger that is answered about: that of Of, or Path where that is nil.
+// LedgerPath returns the path of the ledger that the answers are about: that of Of, or Path if Of is nil.
 func (s *Store) LedgerPath() string {
 	if s.Of != nil {
 		return s.Of.Path()
@@ -132,8 +132,8 @@ func (s *Store) SchemaVersion() int { return s.info.SchemaVersion }
 // does: that call returns ErrNested. It must not wait for a write of another goroutine either, which waits
 // for fn.
 //
-// Errors: what fn returned; ErrBusy; ErrFull; ErrReplaced; ErrAltered; ErrNewerSchema; ErrUnknown when COMMIT
-// or its sync failed, so that it is not known whether it is durable.
+// Errors: what fn returned; ErrBusy; ErrFull; ErrReplaced; ErrAltered; ErrNewerSchema; ErrUnknown if COMMIT
+// or its sync failed, so that it is not known whether the transaction is durable.
 func (s *Store) Write(ctx context.Context, fn func(*Tx) error) error {
 	return s.writeOrBurst(ctx, nil, fn)
 }
@@ -187,8 +187,8 @@ func (s *Store) checkAltered(ctx context.Context) error {
 	return cmp.Or(err, altered)
 }
 
-// Share returns s for one more user, who calls Close as if the ledger were open for that user alone. The
-// ledger is closed by the last of them.
+// Share returns s for one more user, who calls Close as if the ledger were open for that user alone. The last
+// call of Close closes the ledger.
 func (s *Store) Share() *Store {
 	s.shares.Add(1)
 	return s

@@ -154,7 +154,7 @@ func (tx *Tx) BodyLeft(ctx context.Context, n, pos int64) (left bool, err error)
 	return left, err
 }
 
-// ArchivedLeaves is Store.Archived; ErrDamaged where that is nil: an event is missing.
+// ArchivedLeaves is Store.Archived; ErrDamaged if that is nil: an event is missing.
 func (tx *Tx) ArchivedLeaves(ctx context.Context, from, to int64, fn func(leaf []byte) error) error {
 	if tx.store.Archived == nil {
 		return fmt.Errorf("%w: event %d is missing", ErrDamaged, from+1)

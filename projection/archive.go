@@ -20,7 +20,7 @@ type Segment struct {
 }
 
 // Segments returns the segments that had been archived by the event until, in order; 0 is the last event.
-// If a later event describes the file of one, its Parts are those of that. These events are few.
+// If a later event describes the file of a segment, its Parts come from that event. These events are few.
 func Segments(ctx context.Context, tx *ledger.Tx, until int64) (found []Segment, err error) {
 	f := ledger.Filter{Kinds: []event.Kind{event.KindArchived, event.KindArchiveDescribed}, Until: until}
 	for e, err := range tx.Events(ctx, f) {
@@ -67,8 +67,8 @@ func segmentAt(ctx context.Context, tx *ledger.Tx, pos int64) (s Segment, err er
 	return segmentOf(e), nil
 }
 
-// Removal is what has left the ledger so far, as its removed events say. What an import took in has left
-// another ledger, not this one.
+// Removal is what has left the ledger so far, as its removed events say. What an imported history says has
+// left is about another ledger.
 type Removal struct {
 	event.Removed           // Hi, More and Reason are those of the last event; the rest is the sum of all
 	Pos           int64     // of the last event; 0: nothing has left

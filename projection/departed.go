@@ -51,7 +51,7 @@ func (d *Departed) Add(b *event.Removed) {
 	}
 }
 
-// Name says of jobs that were unnamed which these are.
+// Name gives the queue and state of jobs that were unnamed.
 func (d *Departed) Name(left []event.Left) {
 	for _, l := range left {
 		d.Unnamed -= l.Jobs()
@@ -72,8 +72,8 @@ func (d Departed) Left() (left []event.Left) {
 	return left
 }
 
-// Unsaid returns what the unnamed jobs of d are, if all are the jobs that left; ok is false if they cannot
-// be.
+// Unsaid returns the queues and states of the unnamed jobs of d, given those of all jobs that left; ok is
+// false if the numbers contradict each other.
 func (d Departed) Unsaid(all Departed) (left []event.Left, ok bool) {
 	var rest Departed
 	ok = all.Jobs() == d.Jobs()
@@ -126,7 +126,7 @@ type Absent struct {
 }
 
 // AbsentOf returns how many jobs have left the ledger that were in the queues that are in, with one of the
-// states; a nil function and no states mean all. Of jobs whose queue is not known, all count where in is nil.
+// states; a nil function and no states mean all. If in is nil, all jobs whose queue is not known count.
 func AbsentOf(ctx context.Context, tx *ledger.Tx, in func(queue string) bool, states []event.State) (a Absent,
 	err error) {
 	left, err := HasLeft(ctx, tx)

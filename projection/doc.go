@@ -2,7 +2,7 @@
 // the pure rules; the tables jobs and queues hold the result. Commands and every replay use the same rules,
 // so the tables can be dropped and rebuilt at any time.
 //
-// It does not decide which events happen: that is package commands. It does not check the tables: that is
+// It does not decide which events happen: package commands does. It does not check the tables: that is
 // package projection/audit. Package projection/claims finds the next jobs to claim, package projection/status
 // answers how queues and workers are doing, and package projection/attempts which worker held which job.
 //

@@ -60,9 +60,9 @@ const (
 	jobsUpTo    = `SELECT count(*) FROM (SELECT n FROM jobs LIMIT ?) counted`
 )
 
-// QueueUnused reports whether there has never been a job in queue. A name that the ledger does not hold is
-// one. For a name that it holds, which may be that of a queue that was only paused, the newest 100,000 jobs
-// decide; where there are more, it counts as used.
+// QueueUnused reports whether there has never been a job in queue. A name that is not in the ledger is
+// unused. For a name that it holds, which may be that of a queue that was only paused, the newest 100,000
+// jobs decide; where there are more, it counts as used.
 func QueueUnused(ctx context.Context, tx *ledger.Tx, queue string) (bool, error) {
 	n, err := tx.Name(ctx, queue)
 	if err != nil || n == 0 {

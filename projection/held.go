@@ -123,7 +123,7 @@ func Expired(ctx context.Context, tx *ledger.Tx, now time.Time, limit int) (leas
 	return leases, err
 }
 
-// LiveTokens returns the tokens of those of the jobs that are held.
+// LiveTokens returns the tokens of the live claims of these jobs.
 func LiveTokens(ctx context.Context, tx *ledger.Tx, jobs []Job) (map[string]bool, error) {
 	live := make(map[string]bool, len(jobs))
 	if len(jobs) == 0 {

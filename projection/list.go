@@ -89,7 +89,8 @@ func (c *conditions) add(term string, args ...any) {
 	c.terms, c.args = append(c.terms, term), append(c.args, args...)
 }
 
-// addStates requires that the expression, with its arguments, is one of states; any if there are none.
+// addStates requires that the expression, with its arguments, is one of states; without states it requires
+// nothing.
 func (c *conditions) addStates(expression string, states []event.State, args ...any) {
 	if len(states) == 0 {
 		return

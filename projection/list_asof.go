@@ -25,8 +25,8 @@ const stateThen = `CASE WHEN j.finished_at < ? THEN j.state ELSE
 const asOfPage = 1000
 
 // ListAsOf returns what List would have returned at m. The rows find the candidates, because queue, tags and
-// key of a job never change; jobs that had not ended by then are folded from their events. What f says of
-// their ends, errors and owners is compared after that.
+// key of a job never change; jobs that had not ended by then are folded from their events. The conditions of
+// f on their ends, errors and owners are checked after that.
 func ListAsOf(ctx context.Context, tx *ledger.Tx, f Filter, m Moment) (found []Then, err error) {
 	if f.Before == 0 || f.Before > m.Pos {
 		f.Before = m.Pos + 1

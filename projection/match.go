@@ -86,7 +86,7 @@ func (f Filter) matches(j Job) bool {
 	return true
 }
 
-// is reports whether this aspect of j is text.
+// is reports whether this aspect of j equals text.
 func (a Aspect) is(j Job, text string) bool {
 	switch a {
 	case OfQueue:

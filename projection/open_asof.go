@@ -15,8 +15,8 @@ import (
 // openThen reads every row of the jobs up to a moment.
 const openThen = `SELECT n FROM jobs WHERE n <= ? AND (finished_at IS NULL OR finished_at >= ?)`
 
-// These find the same jobs by what is open now and by what has ended since. A job that has ended keeps its
-// rows in deps, so its state decides. The + keeps SQLite from the index on job.
+// These statements find the same jobs from what is open now and what has ended since. A job that has ended
+// keeps its rows in deps, so its state decides. The + keeps SQLite from the index on job.
 var (
 	queuedOf  = `SELECT n FROM jobs WHERE lane > '' AND n <= ?`
 	heldOf    = `SELECT n FROM jobs WHERE lease_expires_at > 0 AND n <= ?`

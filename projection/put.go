@@ -13,8 +13,8 @@ import (
 // PutRow writes new over old, the job as it was read: an insert when old is the zero Job, else an update of
 // the columns that differ, WHERE seq and lease token are still those of old (I3). It returns
 // ledger.ErrConflict if the row has moved on; the writer may notice that only when it sends its buffer, and
-// then runs the caller's function again. It is the row alone: package claims has Put, which also keeps what
-// claims are made from.
+// then runs the caller's function again. It writes only the row; Put of package claims also updates the
+// tables that claims read.
 func PutRow(ctx context.Context, tx *ledger.Tx, old, new Job) error {
 	after, err := RowOf(ctx, tx, new)
 	if err != nil {

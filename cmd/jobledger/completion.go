@@ -55,7 +55,7 @@ func completionVerb(p *program) cli.Verb {
 const namedJobs = 50
 
 // names returns what there is of that kind in the ledger, for completion: nothing where that cannot be read.
-// Jobs have their numbers, and their ids where one was begun.
+// Jobs are completed by number, or by id if the user has begun one.
 func (p *program) names(ctx context.Context, what, begun string) (names [][2]string) {
 	store, err := ledger.OpenExisting(ctx, p.DB)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"jobledger/cmd/jobledger/internal/words"
 )
 
-// synopsis is what cli makes of the flags; Usage says it as help does.
+// synopsis is the usage line that cli makes from the flags; Usage says it as help does.
 var synopsis = regexp.MustCompile(`(?s)\.SH SYNOPSIS\n.*?\.SH GLOBAL`)
 
 // manVerb prints the manual page. cli writes most of it from the commands and their flags; exit codes and

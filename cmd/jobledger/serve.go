@@ -262,7 +262,7 @@ func (p *program) daily(text string) (cron.Schedule, error) {
 	return cron.Parse(fmt.Sprintf("%d %d * * *", at/time.Minute%60, at/time.Hour), p.Now().Location())
 }
 
-// prefixOf is what the flags say of the path of addresses.
+// prefixOf is the path prefix that the flags set.
 func prefixOf(c *cli.Context, proxy *door.Proxy) (p door.Prefix, err error) {
 	if p.Path, err = door.ParsePrefix(c.String("path-prefix")); err != nil {
 		return p, err
@@ -284,7 +284,8 @@ func archiveFolder(store *ledger.Store) string {
 	return cli.ArchiveFolder(os.Getenv(cli.ArchiveEnv), store)
 }
 
-// webConfig serves store by the verbs of this program. Its archive is in the folder dir; "": it is not known.
+// webConfig serves store by the verbs of this program. Its archive is in the folder dir; "": there is no
+// known archive.
 func (p *program) webConfig(store *ledger.Store, dir string) web.Config {
 	service := &commands.Service{Store: store}
 	_, owner, _ := strings.Cut(p.DefaultActor(), ":")

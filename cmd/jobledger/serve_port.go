@@ -23,8 +23,7 @@ const maxPorts = 4
 const anyPort = "127.0.0.1:0"
 
 // listenAgain listens at the port at which this host has served the ledger at path before, so that links to
-// its pages stay good, or at a free one. It remembers the port. It works as well where nothing can be
-// remembered.
+// its pages stay good, or at a free one. It remembers the port. It also works if ports cannot be remembered.
 func (p *program) listenAgain(ctx context.Context, path string,
 	listen func(context.Context, string) (net.Listener, error)) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(anyPort)

@@ -13,8 +13,8 @@ import (
 )
 
 // serveSeveral serves each of the ledgers that --ledger names, at the address of --listen and the ports after
-// that; where its port is 0, at free ones; without it, at those that they had before. It ends when
-// one of them does.
+// that; at free ports if its port is 0; without --listen, at the ports that they had before. It ends when one
+// of them does.
 func (p *program) serveSeveral(c *cli.Context) error {
 	for _, name := range []string{"import", "tls-cert", "client-ca", "behind-proxy", "path-prefix", "access",
 		"webhooks", "peer", "admin"} {

@@ -215,7 +215,8 @@ func (p *program) addWebhook(c *cli.Context, path, name string, secret hook.Secr
 	return hook.Change(path, func(f *hook.File) error { return f.Add(e) })
 }
 
-// webhookJSON is a webhook as --json prints it. It has neither its secret nor its path, which may be one.
+// webhookJSON is a webhook as --json prints it. It has neither the secret nor the path, which may be secret
+// too.
 type webhookJSON struct {
 	Name     string   `json:"name"`
 	State    string   `json:"state"`
@@ -291,7 +292,7 @@ func orAll(list []string, all string) string {
 	return strings.Join(list, ",")
 }
 
-// webhookTestJSON is what came of a test as --json prints it.
+// webhookTestJSON is the result of a test as --json prints it.
 type webhookTestJSON struct {
 	ID     string  `json:"id"`
 	Status *int    `json:"status"` // null: there was no answer

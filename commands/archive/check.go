@@ -172,8 +172,8 @@ func (c *checker) file(ctx context.Context, f *File) error {
 }
 
 // compareEvents compares the events of each job in a whole file with each other and with those of the file
-// before it, if they are known, and those that are still in the ledger with it. Where others of their block
-// have left, the ledger alone does not show that they are what they were. It returns the chains of the file.
+// before it, if they are known, and those that are still in the ledger with it. If other events of their
+// block have left, the ledger alone does not show that they are unchanged. It returns the chains of the file.
 func (c *checker) compareEvents(ctx context.Context, f *File) (chains, error) {
 	file, err := os.Open(f.Path)
 	if err != nil {

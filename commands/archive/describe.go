@@ -88,8 +88,8 @@ func describe(ctx context.Context, s *commands.Service, actor, dir string, f Fil
 	}
 }
 
-// unnamed returns in which queues, and how, the jobs ended of which no removed event says it: by the files,
-// those that ended and are not in the ledger, without those that are named.
+// unnamed returns the queues and final states of the jobs that no removed event describes: those that ended
+// in the files and are not in the ledger, without the described ones.
 func unnamed(ctx context.Context, store *ledger.Store, dir string) (left []event.Left, err error) {
 	var r projection.Removal
 	var files []File

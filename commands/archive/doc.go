@@ -3,8 +3,8 @@
 //
 // [Close] closes the ledger's next range: it adds the blocks that are missing, writes the file, reads it
 // back, compares every block with the ledger's, and records the event archived, which names the file by its
-// SHA-256. Whatever stops it, there is a whole file that is named, a whole file that the next Close adopts,
-// or none. The events stay in the ledger as well: nothing here removes any.
+// SHA-256. Whenever it is interrupted, there is a complete file that an event names, a complete file that the
+// next Close adopts, or none. The events stay in the ledger as well: nothing here removes any.
 //
 // [List] says where the files should be, [Check] reads them, and [History] finds the events of one job in
 // them. [Reader] opens a copy that answers questions as if nothing had left.

@@ -14,9 +14,9 @@ import (
 
 // Erase erases what the ledger still has of an archived job whose id is, or begins with, prefix: its payloads
 // and results, where these were kept, and the salt with which the payload of a job with a key could be
-// guessed at. An event says so. changed is false if nothing of that is there. What is in the files stays: it
-// has no payload or result, only their digests. Errors: those of History; commands.ErrConflict for a job that
-// is in the ledger.
+// guessed at. An event records it. changed is false if there was nothing to erase. What is in the files
+// stays: it has no payload or result, only their digests. Errors: those of History; commands.ErrConflict for
+// a job that is in the ledger.
 func Erase(ctx context.Context, s *commands.Service, actor, dir, prefix, reason string) (what event.Removed,
 	changed bool, err error) {
 	if err := commands.CheckActor(actor); err != nil {

@@ -34,7 +34,7 @@ const fullID = 26
 // segment that has it, which it returns too. It costs the indexes, and the members that have events of the
 // job. These are compared with the blocks of the ledger; where earlier events are carried in, the whole file
 // is compared with its SHA-256. Errors: commands.ErrNoJob; commands.ErrConflict if several jobs begin like
-// that; ErrMissing if a file is not there that may have it; segment.ErrDamaged.
+// that; ErrMissing if a file that may have it is missing; segment.ErrDamaged.
 //
 // Only an index that the ledger names by its digest is believed. Another one is made from its file, once in a
 // process: see [Describe] and [WithNotice].

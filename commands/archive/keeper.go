@@ -13,8 +13,8 @@ import (
 	"jobledger/projection"
 )
 
-// SetPolicy records what is archived from now on, without being asked for; the zero OlderThan: nothing.
-// changed is false if that is so already. Errors: commands.InvalidError.
+// SetPolicy records what workers archive automatically from now on; a zero OlderThan: nothing. changed is
+// false if the policy is the same already. Errors: commands.InvalidError.
 func SetPolicy(ctx context.Context, s *commands.Service, actor string, p event.ArchivePolicy) (changed bool,
 	err error) {
 	if err := commands.CheckActor(actor); err != nil {

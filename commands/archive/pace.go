@@ -45,9 +45,9 @@ func (p *pace) next(limit int) int {
 	return p.most
 }
 
-// fit takes in for how long a step that did so much kept others from writing. The size of the next ones
-// follows the middle of these times, in small steps down, so that those which were long by chance, as on a
-// busy machine, count no more than those that were short.
+// fit takes in for how long a step that did so much kept others from writing. The size of the next steps
+// follows the median of these times, and shrinks slowly, so that a few slow steps, as on a busy machine,
+// count no more than fast ones.
 func (p *pace) fit(n int, took time.Duration) {
 	p.lasts = cmp.Or(p.lasts, took)
 	p.lasts += (took - p.lasts) / 8

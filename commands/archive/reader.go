@@ -40,7 +40,7 @@ const (
 // readAtOnce is how many events one transaction adds: a kill loses no more. A variable for the tests only.
 var readAtOnce int64 = 50_000
 
-// errUnfit means that a copy is not one of this ledger as it is now, or was changed.
+// errUnfit means that a copy does not fit this ledger as it is now, or was changed.
 var errUnfit = errors.New("the copy does not fit the ledger")
 
 // ReaderError is that the copy could not be made or moved forward, for a reason of its Folder.
@@ -57,10 +57,10 @@ func (e *ReaderError) Error() string {
 // Unwrap returns Err.
 func (e *ReaderError) Unwrap() error { return e.Err }
 
-// Open opens the copy, which has then every event up to the last one now. It is made first where there
-// is none, and again where it does not fit the ledger. Whatever stops it, the next Open goes on from there.
-// The caller closes the Store; r.Store must stay open until then. Errors: ErrMissing and segment.ErrDamaged
-// of the archive's files; a ReaderError.
+// Open opens the copy, which has then every event up to the last one now. It is made if there is none, and
+// made again if it does not fit the ledger. Whatever stops it, the next Open goes on from there. The caller
+// closes the Store; r.Store must stay open until then. Errors: ErrMissing and segment.ErrDamaged of the
+// archive's files; a ReaderError.
 func (r Reader) Open(ctx context.Context) (copied *ledger.Store, err error) {
 	var tail int64
 	var id string
@@ -93,7 +93,7 @@ func (r Reader) Open(ctx context.Context) (copied *ledger.Store, err error) {
 	return copied, err
 }
 
-// folder returns the folder of the copy of the ledger with this id, which is there.
+// folder returns the folder of the copy of the ledger with this id, and makes it if needed.
 func (r Reader) folder(id string) (string, error) {
 	if r.Cache == "" {
 		return os.MkdirTemp("", "jobledger-whole-")
@@ -169,7 +169,8 @@ func timeOfFirst(ctx context.Context, tx *ledger.Tx) (time.Time, error) {
 	return first.At, err
 }
 
-// forward adds the events up to tail to s. Where before is not nil, it is the file of s as it was closed.
+// forward adds the events up to tail to s. before, unless nil, describes the file of s when it was last
+// closed.
 func (r Reader) forward(ctx context.Context, s *ledger.Store, before fs.FileInfo, tail int64,
 	folder string) error {
 	at, err := r.fits(ctx, s, before)

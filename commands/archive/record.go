@@ -31,7 +31,7 @@ func Record(ctx context.Context, s *commands.Service, actor string, what event.A
 		}
 		return err
 	}
-	// What is hashed does not change, so no writer waits for that.
+	// Events never change, so they are hashed without making a writer wait.
 	err = s.Store.Read(ctx, func(tx *ledger.Tx) error {
 		if err := follows(tx); err != nil {
 			return err

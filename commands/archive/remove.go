@@ -18,8 +18,8 @@ import (
 )
 
 // Removal removes jobs from the ledger that ended long ago, with all their events, which are in segment
-// files. It does so in steps, of which each is a short transaction, so that workers are not kept waiting.
-// Whatever stops it, what it has not removed is still there, and another Removal goes on.
+// files. It works in steps, each a short transaction, so that workers are not kept waiting. Whatever stops
+// it, what it has not removed is still there, and another Removal goes on.
 type Removal struct {
 	Service   *commands.Service
 	Dir       string        // the folder of the segment files
@@ -29,8 +29,8 @@ type Removal struct {
 	// failed jobs that ended at least so long ago; 0: as OlderThan
 	KeepFailed time.Duration
 	KeepBodies bool // payloads and results stay in the ledger, where Erase reaches them
-	// Logs is the folder with the output of the jobs' commands, of which that of the jobs that left is removed;
-	// "": none is. What a crash leaves there does no harm.
+	// Logs is the folder with the output of the jobs' commands; that of the jobs that left is removed. "": no
+	// output is removed. What a crash leaves there does no harm.
 	Logs string
 
 	after    int64   // the last job that was looked at

@@ -23,13 +23,13 @@ type Form struct {
 	Argv []string          // the program, a path or a name that is searched in PATH, and its arguments
 	Dir  string            // the folder in which it runs, from the root
 	Env  map[string]string // variables that were recorded with it
-	// permissions that its files do not get, in octal as umask prints them; "": those of the worker
+	// the umask of the command, in octal as umask prints it; "": that of the worker
 	Umask   string
 	EnvFile string // a file with more variables, which the worker reads at each start; "": none
 	Stdin   []byte // its standard input
 }
 
-// header is a Form as its line has it.
+// header is the JSON form of a Form in its line.
 type header struct {
 	Argv    []text          `json:"argv"`
 	Dir     text            `json:"dir"`

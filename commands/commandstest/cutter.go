@@ -189,7 +189,7 @@ func (c *Cutter) nextCut() int32 {
 	return c.next.Swap(noCut)
 }
 
-// Redirect breaks all connections. Those that come from now on get to the server of dsn.
+// Redirect breaks all connections. New connections go to the server of dsn.
 func (c *Cutter) Redirect(t *testing.T, dsn string) {
 	t.Helper()
 	u, err := url.Parse(dsn)

@@ -26,7 +26,7 @@ func New(t testing.TB) *Scenario {
 	return On(t, ledgertest.Open(t))
 }
 
-// On is New on a ledger that is already open.
+// On is New for a ledger that is already open.
 func On(t testing.TB, store *ledger.Store) *Scenario {
 	s := &Scenario{T: t, Now: ledgertest.Epoch}
 	store.Now = func() time.Time { return s.Now }

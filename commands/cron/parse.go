@@ -23,7 +23,7 @@ type Schedule struct {
 // SyntaxError says what is wrong with an expression, a zone or a period.
 type SyntaxError struct{ What, Value, Want string }
 
-// Error returns what is wrong, and what would be right.
+// Error returns what is wrong, and what is allowed.
 func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("%s %.80q: want %s", e.What, e.Value, e.Want)
 }

@@ -85,14 +85,14 @@ func Replay(ctx context.Context, s *commands.Service, actor, from string, lines 
 	return ReplayAsOf(ctx, s, actor, from, CopyAsOf{}, lines, progress)
 }
 
-// CopyAsOf says of which moment a copy is.
+// CopyAsOf returns the moment of a copy.
 type CopyAsOf struct {
 	At       time.Time             // zero: the copy is not marked
 	Presence []projection.Presence // of the worker processes at that moment, as status.PresenceAsOf has it
 }
 
-// ReplayAsOf is Replay of a copy that says so itself: its last event, imported, has the moment, of which
-// status.CopyOf then knows. It also gets the presence of the workers, which is not part of the events.
+// ReplayAsOf is Replay into a marked copy: its last event, imported, has the moment, and status.CopyOf finds
+// it there. It also gets the presence of the workers, which is not part of the events.
 func ReplayAsOf(ctx context.Context, s *commands.Service, actor, from string, c CopyAsOf,
 	lines iter.Seq2[event.Line, error], progress func(events int64)) (done Loaded, err error) {
 	return load(ctx, s, lines, progress, func(tx *ledger.Tx, done *Loaded) error {

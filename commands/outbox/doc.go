@@ -27,9 +27,8 @@
 //
 // A key ([commands.Enqueue] Key) is the ledger's: whether another job has it is known only when the row is
 // moved. With the same payload that other job is the job. With another payload the row is refused: it stays
-// in the table with the reason, is never tried again, and the rows after it go on. The same goes for a job
-// that is to wait for one that the ledger does not have. [Refused] lists such rows, [Retry] has them tried
-// again.
+// in the table with the reason, is never tried again, and the rows after it go on. The same holds for a job
+// that waits for one that the ledger does not have. [Refused] lists such rows, [Retry] has them tried again.
 //
 // Whether a key that is not for ever (UniqueWhile) is free is known only when the row is moved, too. Where
 // another job has it, no job is made, and the ledger records nothing but the payload that replaces the other

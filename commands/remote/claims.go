@@ -59,8 +59,8 @@ func (c *Client) ApplyBatch(ctx context.Context, _ string, ops []commands.Op) ([
 	return results, err
 }
 
-// Apply is that of [commands.Service], for the commands of a claim's owner and TakeOver. A Lease of 0 is as
-// long as the last one.
+// Apply is that of [commands.Service], for the commands of a claim's owner and TakeOver. A Lease of 0 repeats
+// the length of the last one.
 func (c *Client) Apply(ctx context.Context, _ string, id event.JobID, command commands.Command) (
 	projection.Job, error) {
 	if t, ok := command.(commands.TakeOver); ok {

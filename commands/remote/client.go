@@ -21,8 +21,8 @@ import (
 type Config struct {
 	URL string // https://HOST[/PREFIX], http:// on the loopback interface, or unix:PATH
 
-	// Token is the bearer token; TokenFile has it in place of that, and is read again where the server refuses
-	// it. Both may be "" on a Unix socket, where the system says who asks.
+	// Token is the bearer token; TokenFile is a file that holds the token instead; it is read again if the
+	// server refuses the token. Both may be "" on a Unix socket, where the system says who asks.
 	Token, TokenFile string
 
 	CA string // a file with certificates that sign the server's, in PEM; "": those of the system

@@ -29,7 +29,7 @@ type flight struct {
 	waiting []*call // for the next request, in order
 }
 
-// call is one call of Enqueue that waits.
+// call is one waiting call of Enqueue.
 type call struct {
 	lines
 	ctx  context.Context

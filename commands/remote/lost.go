@@ -50,7 +50,7 @@ func (l *lost) answered(boot string, tokens []string) {
 	}
 }
 
-// due returns the tokens of the process that are lost, and drops those that are so for long.
+// due returns the lost tokens of the process, and drops those that have been lost for long.
 func (l *lost) due(boot string) map[string]time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()

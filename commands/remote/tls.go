@@ -44,7 +44,7 @@ func (c Config) tls(encrypted bool) (*tls.Config, error) {
 	if _, err := tls.LoadX509KeyPair(c.ClientCert, c.ClientKey); err != nil {
 		return nil, fmt.Errorf("client certificate: %w", err)
 	}
-	// In the list of Certificates it would be left out where the server names other authorities, and the server
+	// From the list of Certificates it would not be sent if the server names other authorities, and the server
 	// could not say what is wrong with it.
 	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		pair, err := tls.LoadX509KeyPair(c.ClientCert, c.ClientKey)

@@ -39,8 +39,8 @@ func (c *Client) Watch() (changed <-chan struct{}, unsubscribe func()) {
 // WatchEnded returns a channel that gets nothing: a heartbeat finds out that a claim has ended.
 func (c *Client) WatchEnded() (ended <-chan struct{}, unsubscribe func()) { return nil, func() {} }
 
-// Ready is that of [commands.Service]. If nothing is ready it leaves a request at the server, which wakes
-// those who watch; as long as that is there, the answer is known, and nothing is sent.
+// Ready is that of [commands.Service]. If nothing is ready it leaves a waiting request at the server, which
+// wakes the watchers; while that request waits, the answer is known, and nothing is sent.
 func (c *Client) Ready(ctx context.Context, r commands.ClaimRequest) (ready bool, next time.Time, err error) {
 	if err := r.Check(); err != nil {
 		return false, next, err

@@ -40,9 +40,9 @@ type Keeper struct {
 }
 
 // Set makes the schedule of spec's name be as spec says, with Complete's defaults. Its next tick is the first
-// one after now: setting a schedule never enqueues a job. If it is so already, changed is false and no event
-// is recorded. A period without From goes on from where it began, if it is the same. A paused schedule stays
-// paused. Errors: commands.InvalidError.
+// one after now: setting a schedule never enqueues a job. If the schedule is already like that, changed is
+// false and no event is recorded. A schedule with Every and without From keeps its beginning if Every is
+// unchanged. A paused schedule stays paused. Errors: commands.InvalidError.
 func (k *Keeper) Set(ctx context.Context, spec event.ScheduleSet, reason string) (s schedules.Schedule,
 	changed bool, err error) {
 	done, err := k.Apply(ctx, []event.ScheduleSet{spec}, false, reason)

@@ -119,8 +119,8 @@ func Times(spec event.ScheduleSet) (times cron.Schedule, err error) {
 	return times, err
 }
 
-// Upcoming returns the next ticks of s, at most so many, and none after until unless that is zero. There
-// are none where this process does not know the zone of s.
+// Upcoming returns the next ticks of s, at most so many, and none after until unless that is zero. There are
+// none if this process does not know the zone of s.
 func Upcoming(s schedules.Schedule, until time.Time, most int) (ticks []time.Time) {
 	times, err := Times(s.Spec)
 	if err != nil {

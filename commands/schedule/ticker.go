@@ -29,7 +29,7 @@ type Ticker struct {
 	Poll time.Duration
 }
 
-// Ticked is what came of the ticks that were due.
+// Ticked has the outcomes of the ticks that were due.
 type Ticked struct {
 	Jobs    []projection.Job
 	Skipped int64 // ticks that made no job
@@ -38,7 +38,7 @@ type Ticked struct {
 // perTransaction is how many steps one transaction carries out.
 const perTransaction = 100
 
-// planned is a schedule as it was read, and what is to come of its ticks.
+// planned is a schedule as it was read, and what its due ticks will become.
 type planned struct {
 	schedules.Schedule
 	steps []step
@@ -142,7 +142,7 @@ func isolable(err error) bool {
 		errors.Is(err, commands.ErrInvalid)
 }
 
-// carryOut carries out a batch in one transaction. A schedule that is not as it was planned is left: another
+// carryOut carries out a batch in one transaction. A schedule that differs from the plan is skipped: another
 // process carried it out, or it was changed.
 func (t *Ticker) carryOut(ctx context.Context, batch []planned, done *Ticked) error {
 	var now Ticked

@@ -220,7 +220,7 @@ func (c *Command) await(t *task, process *child.Process) child.End {
 	}
 }
 
-// sayCannotEnd logs that the command cannot be ended, if that is so, and returns when to say it again.
+// sayCannotEnd logs that the command cannot be ended, if that is so, and returns when to repeat it.
 func (c *Command) sayCannotEnd(t *task) <-chan time.Time {
 	why := t.cannotEnd()
 	if why == "" {

@@ -34,7 +34,7 @@ const reportEvery = time.Second
 // last one is sent. What was not sent when the work ends is left out. Progress does not wait for the ledger.
 //
 // Errors: [ErrNoJob]; [commands.ErrInvalid] for a fraction or note that is not allowed; the cause of the
-// context if that has ended, so that a loop which returns this error stops when it must.
+// context if it has ended, so that a loop that returns this error stops in time.
 func Progress(ctx context.Context, fraction float64, note string) error {
 	t, ok := ctx.Value(taskKey{}).(*task)
 	switch {

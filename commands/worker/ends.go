@@ -126,7 +126,7 @@ func failOf(token string, err error) commands.Fail {
 	return f
 }
 
-// allowed returns the wait that the ledger takes in place of d, so that no end is lost by it.
+// allowed returns d within the bounds that the ledger accepts, so that a bad wait does not lose the end.
 func allowed(d time.Duration) time.Duration { return min(max(d, 0), commands.MaxRunTime) }
 
 // invalidEnd returns the failure that is recorded in place of end, which err refuses: without a recorded end

@@ -111,8 +111,8 @@ func (w *Worker) newLoop(ctx context.Context) (*loop, error) {
 	return l, nil
 }
 
-// run works until there is nothing more to do. Its goroutine is the only one that writes for the jobs of this
-// worker.
+// run works until there is nothing more to do. Its goroutine is the only one that writes about the jobs of
+// this worker.
 func (l *loop) run(ctx context.Context) error {
 	defer close(l.gone)
 	defer l.abort(ErrStopping)

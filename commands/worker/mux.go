@@ -18,7 +18,7 @@ import (
 type Middleware func(Handler) Handler
 
 // Mux is a Handler that passes each job to the Handler of its queue. The zero value has none. It is safe for
-// concurrent use; a job that has begun goes on with the Handler that it began with.
+// concurrent use; a running job keeps the Handler that it began with.
 //
 // A Worker whose Handler is a Mux and whose Queues are empty works on the queues of the Mux.
 type Mux struct {
@@ -99,7 +99,7 @@ func wrap(h Handler, with []Middleware) Handler {
 	return h
 }
 
-// queuesOf sets the Queues of w where its Handler knows them.
+// queuesOf sets the Queues of w if its Handler knows them.
 func (w *Worker) queuesOf() error {
 	m, ok := w.Handler.(*Mux)
 	if !ok {

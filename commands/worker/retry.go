@@ -12,7 +12,7 @@ import (
 	"jobledger/projection/claims"
 )
 
-// What a worker asks the ledger for, as its log names it.
+// The names, in a worker's log, of its calls to the ledger.
 const (
 	askWrite    = "write"
 	askPoll     = "poll for work"

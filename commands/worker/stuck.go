@@ -36,7 +36,7 @@ func (e *StuckError) Error() string {
 	return fmt.Sprintf("worker: the handler of job %s%s still runs", strings.Join(ids, ", "), more)
 }
 
-// Slot is what becomes of the slot of a Handler that does not stop: the answer of [Hooks].Stuck.
+// Slot is the answer of [Hooks].Stuck: whether a Handler that does not stop keeps its slot.
 type Slot int
 
 // The answers. A handler that runs on holds memory and connections, so by default it keeps its slot.
@@ -45,7 +45,7 @@ const (
 	GiveSlot             // the worker claims another job for it
 )
 
-// stuckness is what the loop knows of a Handler that was asked to stop.
+// stuckness is the state of a Handler that was asked to stop.
 type stuckness struct {
 	warned  int  // how often it was reported
 	gave    bool // its slot was given to another job
@@ -106,8 +106,8 @@ func (l *loop) stuckWait(now time.Time, wait time.Duration) time.Duration {
 	return wait
 }
 
-// watchStuck reports the Handlers that do not stop, and ends the heartbeats of those that were to have
-// stopped by now.
+// watchStuck reports the Handlers that do not stop, and ends the heartbeats of those that should have stopped
+// by now.
 func (l *loop) watchStuck() {
 	now, running := time.Now(), 0
 	var late []*task

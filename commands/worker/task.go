@@ -93,12 +93,12 @@ func (t *task) renewed(job projection.Job, asked time.Time) {
 	}
 }
 
-// firstBeatDelay is how long after its claim a job is reported as running. A group that is written anyway
-// takes the report along from half of it on, so that short commands have no heartbeat.
+// firstBeatDelay is how long after its claim a job is reported as running. From half of that time on, the
+// report goes with any group that is written anyway, so that short commands need no heartbeat.
 const firstBeatDelay = 200 * time.Millisecond
 
-// survives takes in that the job was cancelled, which a heartbeat has found at the time asked. One that says
-// that the command cannot be ended is sent again, as long as that is so.
+// survives takes in that the job was cancelled, which a heartbeat has found at the time asked. A heartbeat
+// that says that the command cannot be ended is repeated as long as that is true.
 func (t *task) survives(beat commands.Heartbeat, asked time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

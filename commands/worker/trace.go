@@ -15,7 +15,7 @@ var traceparent = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-
 // IsTraceparent reports whether text has the form of a traceparent.
 func IsTraceparent(text string) bool { return traceparent.MatchString(text) }
 
-// traceOf is the variable with the trace of job; none if it has none.
+// traceOf is the environment variable with the trace of job, if it has one.
 func traceOf(job projection.Job) []string {
 	if trace := job.Tags[TraceTag]; IsTraceparent(trace) {
 		return []string{"TRACEPARENT=" + trace}

@@ -124,7 +124,7 @@ const lastWrites = 10 * time.Second
 // would have ended; a job whose max runtime is over is taken back when its lease has ended.
 //
 // A Worker runs once at a time: a second Run returns [ErrStarted], and one after Stop [ErrStopped]. After a
-// drain, or MaxJobs, it may run again. A ctx that has ended already is as one that ends at once.
+// drain, or MaxJobs, it may run again. A ctx that has already ended is treated as one that ends at once.
 //
 // It returns a [*StartError] if the command cannot be run, a [*commands.InvalidError] if no claim with these
 // names, queues or labels is valid, and [ledger.ErrReplaced], [ledger.ErrClosed] or [ledger.ErrDamaged] if

@@ -48,8 +48,8 @@ func (b *Archived) fields(f *fields) {
 type ArchiveDescribed struct {
 	Hi    int64             `event:"hi,min=256"` // the last event of the file
 	Parts map[string]string `event:"parts"`
-	// the jobs of every removed before it that has no left; none: nothing is to be said, or there are other such
-	// files yet
+	// the jobs of every earlier removed that has no left; none: there are none, or other files still have to be
+	// described
 	Left []Left `event:"left"`
 }
 

@@ -17,7 +17,7 @@ type Backoff struct {
 	Factor float64 `event:"backoff_factor"`
 }
 
-// DefaultBackoff is that of jobs which have no other.
+// DefaultBackoff is the backoff of jobs without one of their own.
 var DefaultBackoff = Backoff{Min: time.Second, Max: time.Hour, Factor: 2}
 
 // The bounds of a Backoff.
@@ -63,7 +63,7 @@ func (b *Backoff) fields(f *fields) {
 }
 
 // QueueDefaults: jobs that are enqueued into the queue from now on have these values unless they set their
-// own. It sets all of them; what is zero is as if the queue had none.
+// own. It sets all of them; a zero value means that the queue has no such default.
 type QueueDefaults struct {
 	Queue       string        `event:"queue,label,required"`
 	MaxAttempts int           `event:"max_attempts"`

@@ -52,7 +52,7 @@ type Enqueued struct {
 	// how long Key is its own, until a worker claims it or until it has ended; "": for ever
 	UniqueWhile string `event:"unique_while,oneof=queued|unfinished"`
 
-	// what the payload is: "argv" is a command that the job carries; "": what its worker makes of it
+	// the form of the payload: "argv" is a command that the job carries; "": any, as its worker reads it
 	Form string `event:"form,oneof=argv"`
 }
 
@@ -137,7 +137,7 @@ type Output struct {
 	// digest of what the log file holds, if that is not all that was written: head and tail of a flood, what
 	// was written before an error, or nothing where no file could be made; "": all of it
 	StdoutKeptSHA256 string `event:"stdout_kept_sha256,digest"`
-	// digest of what the other log file holds, if that is not all; "": all of it
+	// digest of what the other log file holds; "": the file holds the whole stream
 	StderrKeptSHA256 string `event:"stderr_kept_sha256,digest"`
 }
 
@@ -206,7 +206,7 @@ type Retried struct {
 	// when a command of it that may still run has ended for certain; zero: at once
 	RunAt time.Time `event:"run_at"`
 
-	// the job that was queued again, on which this one waits once more; "": an operator retried it
+	// the job that was queued again, for which this one waits once more; "": an operator retried this one
 	Because JobID `event:"because,job"`
 	Alone   bool  `event:"alone"` // the jobs that were cancelled because of it stay so
 
@@ -239,7 +239,7 @@ type Refused struct {
 	// the command
 	Command string `event:"command,required,oneof=heartbeat|succeed|fail|release|take_over"`
 	Why     string `event:"why,required"` // the reason of the refusal
-	// hex of SHA-256(salt‖result) of the result that was offered; "": none was
+	// hex of SHA-256(salt‖result) of the result that was offered; "": no result was offered
 	OfferedSHA256 string `event:"offered_sha256,digest"`
 	OfferedBytes  int64  `event:"offered_bytes"` // size of that result
 }

@@ -14,12 +14,12 @@ type QueueResumed struct {
 	Reason string `event:"reason"`
 }
 
-// QueueLimited: the limits of a queue are these from now on, all of them; without any it has none, nor has
-// any group of it. With a Group it is an exception: Running and Rate bound that group, in place of PerGroup
-// and GroupRate; without any the group has none.
+// QueueLimited: the limits of a queue are these from now on, all of them; without any, neither the queue nor
+// any group of it has limits. With a Group it is an exception: Running and Rate bound that group, in place of
+// PerGroup and GroupRate; without any the group has none.
 type QueueLimited struct {
 	Queue string `event:"queue,label,required"`
-	// the group whose exception this is; "": it is about the queue as a whole
+	// the group whose exception this is; "": the limits are of the whole queue
 	Group string `event:"group,group"`
 	// how many of its jobs may be claimed or running at once; 0: any number
 	Running  int `event:"running,max=1000000"`
@@ -65,7 +65,7 @@ type Rebuilt struct {
 // Restored: the ledger was restored from a backup.
 type Restored struct {
 	From string `event:"from"` // the file that was restored
-	// that the backup held; this one follows on them
+	// that the backup held; this event follows them
 	Events int64 `event:"events"`
 	// events of the previous ledger that the backup lacks; nil: not known, or no previous ledger
 	Lost *int `event:"lost,min=0"`

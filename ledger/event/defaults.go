@@ -12,7 +12,7 @@ const (
 	defaultMaxAttempts = 5           // of enqueued, whose run_at is the event's At
 )
 
-// OmitDefaults returns b, the body of an event at that time, as it is stored.
+// OmitDefaults returns b, the body of an event at that time, without the values that are implied.
 func OmitDefaults(b Body, at time.Time) Body {
 	switch b := b.(type) {
 	case *Enqueued:

@@ -15,7 +15,7 @@ import (
 
 // Line is an event as an export has it: the public form, and on the same line what is stored next to the
 // event. The keys are payload or result, payload_base64 or result_base64 where the bytes are not UTF-8, and
-// salt in hex. A key that is missing means that there is nothing, or nothing any more.
+// salt in hex. A missing key means that there is no such text, or that it was erased.
 type Line struct {
 	Event
 	Salt []byte // of the job's digests; exported with the payload
@@ -57,7 +57,7 @@ func (l Line) MarshalJSON() ([]byte, error) {
 	return l.AppendJSON(make([]byte, 0, 512+2*len(l.Body))), nil
 }
 
-// UnmarshalJSON reads what AppendJSON wrote, to the byte. What it leaves open is what Event's leaves open.
+// UnmarshalJSON reads what AppendJSON wrote, to the byte. It leaves the same questions open as Event's.
 func (l *Line) UnmarshalJSON(text []byte) error {
 	if err := CheckStrings(text); err != nil {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)

@@ -33,7 +33,7 @@ const (
 	KindArchived
 )
 
-// The numbers of schedules and limits, and those that follow them.
+// The numbers of the kinds of schedules and limits, and of the kinds added after them.
 const (
 	KindQueueLimited Kind = iota + 22
 	KindScheduleSet
@@ -196,8 +196,8 @@ func (k Kind) ShowsProcess() bool { return k.is(process) }
 // StoresToken reports whether events of this kind are stored with their token.
 func (k Kind) StoresToken() bool { return k.is(token) }
 
-// TokenOfClaim reports whether the token of an event of this kind is that of the claim which it concerns, if
-// any, and is looked up there. A survived has no token: it is of the last claim.
+// TokenOfClaim reports whether the token of an event of this kind is that of its claim, so that readers look
+// it up there. A survived has no token: it is of the last claim.
 func (k Kind) TokenOfClaim() bool { return !k.is(token | afterClaim) }
 
 // RunsAtOnce reports whether the job of such an event without a run_at is to run at the event's at.

@@ -14,7 +14,7 @@ import (
 const ledgerIDBytes = 16
 
 // Removed: jobs that had ended left the ledger's database with all their events, which are in segment files.
-// Or the payloads and results of one of them, which had stayed, were erased.
+// Or it records that the payload and result of such a job, which had been kept, were erased.
 type Removed struct {
 	Hi        int64  `event:"hi,min=256"` // up to this event; their segments end here, or before
 	Jobs      int64  `event:"jobs"`       // jobs that left
@@ -26,7 +26,7 @@ type Removed struct {
 	Reason    string `event:"reason"`
 	// payloads and results of these jobs that stay, where erase reaches them
 	Kept int64 `event:"kept"`
-	// in place of jobs that leave: one that had left; Bodies and BodyBytes are what was erased, besides the
+	// instead of jobs that leave, one job that has left: Bodies and BodyBytes are what was erased, besides the
 	// salt of its key; "": none
 	Erased JobID `event:"erased"`
 	// the id of the ledger, where its first event left; 32 digits in hex

@@ -27,7 +27,7 @@ const (
 	SkippedRefused = "refused"  // its job could not be enqueued
 )
 
-// ScheduleSet: from here on jobs of this form are enqueued at these times. A later one replaces it.
+// ScheduleSet: from this event on, such jobs are enqueued at these times. A later one replaces it.
 type ScheduleSet struct {
 	Name  string `event:"name,label,required"` // of the schedule
 	Queue string `event:"queue,label,required"`

@@ -13,9 +13,9 @@ const RareAfter = KindFailed
 const nameInSQL = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_:"
 
 // SQL returns text with the numbers of the kinds and states that it names: "{failed}" and "{state:blocked}";
-// "{kinds:signOfLife}" is a list, "2, 3, 4". A name that is not known panics, so SQL belongs in a variable of
-// a package: then every test of a program that has it finds that. It is run at each start, so it uses no
-// regular expression.
+// "{kinds:signOfLife}" is a list, "2, 3, 4". An unknown name panics, so SQL belongs in a variable of a
+// package: then every test of a program that contains it finds the mistake. It runs at each start of the
+// program, so it uses no regular expression.
 func SQL(text string) string {
 	var made strings.Builder
 	for {

@@ -1,6 +1,6 @@
 package event
 
-// How long the key of a job is its own, where that is not for ever: the values of UniqueWhile.
+// The values of UniqueWhile: how long a job has its key, if not for ever.
 const (
 	// WhileQueued: until the job is claimed, or ends. A retry by an operator begins that once more.
 	WhileQueued = "queued"

@@ -1,6 +1,6 @@
 // Package failpoint lets a test kill, stop or delay this program at a named step, and move its clock. It
-// does so only in a program that was built with -tags failpoint. In any other, Hit is empty and nothing of it
-// is left.
+// does so only in a program that was built with -tags failpoint. In any other build, Hit is empty and the
+// compiler removes it.
 //
 // The environment says what is to happen:
 //

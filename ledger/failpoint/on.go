@@ -86,6 +86,6 @@ func Now() time.Time { return time.Now().Add(ahead()()) }
 // Shifted reports whether the clock is not the system's.
 func Shifted() bool { return os.Getenv("JOBLEDGER_CLOCK") != "" }
 
-// Statements returns the statements of sql one by one, so that there is something between them. Each ends
-// with its line.
+// Statements returns the statements of sql one by one, so that a test can stop the program between them. Each
+// ends with its line.
 func Statements(sql string) []string { return strings.SplitAfter(strings.TrimSpace(sql), ";\n") }

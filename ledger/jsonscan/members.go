@@ -1,5 +1,5 @@
 // Package jsonscan reads JSON objects member by member, each value raw until its reader says what it must be.
-// It costs no memory where the text is as this program writes it. Package encoding/json reads what is not:
+// It allocates nothing if the text is as this program writes it. Package encoding/json reads what is not:
 //
 //	m := jsonscan.InOrder(text)
 //	raw, ok := m.Take("pos")
@@ -99,7 +99,7 @@ func (m *Members) Split(data string) error {
 }
 
 // All yields the keys and raw values of the object in data, in the order of the text, which is valid JSON: of
-// other text, it yields what comes before an error. Bytes that it yields are those of data.
+// other text, it yields what comes before an error. The bytes that it yields are slices of data.
 func All[T Raw](data T) iter.Seq2[string, T] {
 	return func(yield func(string, T) bool) {
 		s := scanner[T]{data: data}

@@ -21,7 +21,7 @@ func Text[T Raw](raw T) (string, error) {
 }
 
 // look reports whether a byte of s is a backslash or a control character, and whether all are of ASCII. It
-// looks at eight bytes at once as long as there is nothing of that.
+// scans eight bytes at a time until it finds one of these.
 func look(s string) (escaped, ascii bool) {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	i := 0

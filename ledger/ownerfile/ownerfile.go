@@ -17,7 +17,7 @@ import (
 )
 
 // OpenToOthers reports whether users other than its owner may read, write or enter the file. On Windows,
-// where the mode does not say so, it is false.
+// whose modes do not show it, the result is false.
 func OpenToOthers(info fs.FileInfo) bool {
 	return runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0
 }

@@ -39,5 +39,5 @@ func Began(pid int) string {
 	return strconv.Itoa(pid) + " " + string(fields[startTime])
 }
 
-// exists reports whether there is a process with this pid, also one that has ended and was not waited for.
+// exists reports whether there is a process with this pid, including a zombie that was not waited for.
 func exists(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }

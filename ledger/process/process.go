@@ -20,7 +20,7 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// own is this process, as its system names it.
+// own is this process, as the operating system names it.
 var own = sync.OnceValues(func() (machine, began string) { return Machine(), Began(os.Getpid()) })
 
 // NewBoot returns a boot id of this process, another one each time.
@@ -44,7 +44,7 @@ func digest(text string) uint32 {
 }
 
 // Gone reports whether the process with this pid, which made boot by [NewBoot] on this machine, has ended.
-// Where boot was made elsewhere, or by another program, that is not known, and it reports false.
+// If boot was made on another machine, or by another program, it reports false.
 func Gone(boot string, pid int) bool {
 	id, err := ulid.ParseStrict(boot)
 	machine, _ := own()

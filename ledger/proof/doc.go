@@ -9,8 +9,8 @@
 // A [Checkpoint] says how large the tree is and what its root is. A user who keeps one outside of the ledger
 // can show later that the events up to it are what they were. Its text is that of
 // https://c2sp.org/tlog-checkpoint, signed as https://c2sp.org/signed-note says. A [Proof] holds events,
-// where they are in the tree, and a checkpoint; it is checked without the ledger. So is a [Consistency],
-// which ties a checkpoint to an older one.
+// where they are in the tree, and a checkpoint; it is checked without the ledger. A [Consistency] is checked
+// in the same way; it ties a checkpoint to an older one.
 //
 // Files in reading order: merkle.go, checkpoint.go, split.go, proof.go, consistency.go,
 // statement.go.

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// Frontier is a hash tree to which leaves are added one by one. It holds a hash for each whole subtree on the
-// way to its end, as many as its size has bits. The zero Frontier has no leaves.
+// Frontier is a hash tree to which leaves are added one by one. It holds one hash for each complete subtree
+// along its right edge, at most as many as its size has bits. The zero Frontier has no leaves.
 type Frontier struct {
 	size  int64
 	nodes []level // from the largest subtree on

@@ -90,7 +90,7 @@ func (t *Tree) reader(size int64) tlog.HashReader {
 // maxBlocks is how many hashes of blocks are read at once: 128 kB.
 const maxBlocks = 1 << 12
 
-// above returns hash n of the level that is so many levels above that of the blocks.
+// above returns hash n of the level that is levels above that of the blocks.
 func (t *Tree) above(level int, n int64) (h Hash, err error) {
 	at := node{level, n}
 	h, ok := t.upper[at]

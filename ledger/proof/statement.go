@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// Event is what a leaf says of its event, as far as a verifier judges it. The names are those of the leaf.
+// Event has the fields of a leaf's event that a verifier judges. The names are those of the leaf.
 type Event struct {
 	Pos    int64  `json:"pos"`
 	Job    string `json:"job"` // "": it concerns no job
@@ -68,7 +68,7 @@ func (p *Proof) Statement() (s Statement, err error) {
 }
 
 // readEvent reads a leaf. Fields that it does not know are left alone, since a newer program may have written
-// them. A field that is there twice is an error: readers would differ in what it says.
+// them. A field that is given twice is an error, because readers would not agree on its value.
 func readEvent(leaf []byte) (e Event, err error) {
 	into := map[string]any{"pos": &e.Pos, "job": &e.Job, "seq": &e.Seq, "kind": &e.Kind, "at": &e.At,
 		"actor": &e.Actor, "worker": &e.Worker, "to_state": &e.To}

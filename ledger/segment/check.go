@@ -6,9 +6,9 @@ import (
 	"io"
 )
 
-// Check reads the segment file of r from its begin to its end and returns what it holds, and its parts. What
-// is not as [Writer] writes it is an error that wraps ErrDamaged. The caller compares the facts with those
-// that it knows: the file's SHA-256, and the blocks of the ledger (see [Facts.CheckBlocks]).
+// Check reads the segment file of r from its begin to its end and returns what it holds, and its parts.
+// Anything that [Writer] would not write is an error that wraps ErrDamaged. The caller compares the facts
+// with those that it knows: the file's SHA-256, and the blocks of the ledger (see [Facts.CheckBlocks]).
 func Check(file io.Reader, r Range) (Facts, *Parts, error) {
 	if err := r.Check(); err != nil {
 		return Facts{}, nil, err

@@ -99,8 +99,8 @@ func write(file *os.File, r Range, events iter.Seq2[event.Event, error]) (f Fact
 	return f, err
 }
 
-// publish gives the file at temp, of which f and parts are, the name path. If there is one already that
-// holds the same, it stays.
+// publish gives the file at temp, of which f and parts are, the name path. If the file already exists with
+// the same content, it stays.
 func publish(temp, path string, f Facts, parts *Parts) (Facts, *Parts, error) {
 	err := os.Link(temp, path) // unlike a rename, it replaces no file
 	if err == nil {
@@ -151,7 +151,7 @@ func Sum(path string) (sum [sha256.Size]byte, err error) {
 }
 
 // RemovePartial removes what writers of the files up to position hi have left in dir when they were killed.
-// No writer of these files may be at work whose file is still needed.
+// No writer of these files may be running whose file is still needed.
 func RemovePartial(dir string, hi int64) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

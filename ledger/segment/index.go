@@ -104,7 +104,8 @@ func (x *Index) Encode(dst []byte) []byte {
 	return append(dst, sum[:]...)
 }
 
-// ParseIndex reads the bytes of an index. What is not as Encode writes it is an error that wraps ErrDamaged.
+// ParseIndex reads the bytes of an index. Anything that Encode would not write is an error that wraps
+// ErrDamaged.
 func ParseIndex(text []byte) (*Index, error) {
 	x, err := parseIndex(text)
 	if err != nil {

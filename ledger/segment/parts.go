@@ -41,8 +41,8 @@ func digest(text []byte) string { return fmt.Sprintf("%x", sha256.Sum256(text)) 
 // Index returns the index.
 func (p *Parts) Index() (*Index, error) { return ParseIndex(p.index) }
 
-// PartName returns the name or path of a part of the segment file with this name or path: "idx" is the end of
-// that of the index, "sum" of that of the summary.
+// PartName returns the name or path of a part of the segment file with this name or path: that of the index
+// ends with "idx", that of the summary with "sum".
 func PartName(path, end string) string { return strings.TrimSuffix(path, ".jsonl.gz") + "." + end }
 
 // LoadIndex returns the index next to the segment file at path, which has this SHA-256, if its own SHA-256 is
@@ -56,8 +56,8 @@ func LoadIndex(path string, r Range, sum [32]byte, digest string) (*Index, error
 	return x, err
 }
 
-// ReadIndex returns the index that is next to the segment file at path, which has this SHA-256. Nothing shows
-// that it is the right one: it may say where to look, for one who sees whether it is there.
+// ReadIndex returns the index that is next to the segment file at path, which has this SHA-256. Nothing
+// proves that it is right: use it only as a hint where to look.
 func ReadIndex(path string, r Range, sum [32]byte) (*Index, error) {
 	text, err := os.ReadFile(PartName(path, "idx"))
 	if err != nil {

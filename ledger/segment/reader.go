@@ -37,7 +37,7 @@ func Members(file io.Reader) iter.Seq2[*Member, error] {
 	}
 }
 
-// ReadMember reads one member, which is at this offset and so long.
+// ReadMember reads one member, at this offset and of this length.
 func ReadMember(file io.ReaderAt, offset, length int64) (*Member, error) {
 	r := memberReader{in: &countingReader{in: bufio.NewReader(io.NewSectionReader(file, offset, length))}}
 	m, err := r.next()

@@ -16,7 +16,7 @@ import (
 
 // summary gathers what the summary of a file says: enough to know that a file need not be read, and nothing
 // that an answer about a job rests on. Its text follows from the lines alone, whatever the version of Go, so
-// its digest is one for ever. It is an object of JSON in ASCII, with the names in order:
+// its digest never changes. It is an object of JSON in ASCII, with the names in order:
 //
 //	lo, hi, first_at, last_at  the range, and the times of its first and last event
 //	kinds                      how many events of each kind the range has
@@ -59,7 +59,7 @@ func newSummary() *summary {
 var dayKinds = [...]event.Kind{event.KindEnqueued, event.KindSucceeded, event.KindFailed, event.KindCancelled,
 	event.KindReclaimed}
 
-// add takes an event, which is of a job in this queue, or of none; own: it is of the range.
+// add takes an event of a job in this queue, or an event without a job; own: it is in the file's range.
 func (s *summary) add(e *event.Event, queue string, own bool) {
 	s.name("actors", e.Actor)
 	s.name("workers", e.Worker.Name)
@@ -128,7 +128,7 @@ func (s *summary) day(t time.Time) map[string]int64 {
 	return s.today
 }
 
-// name takes a name of this sort; "" is none.
+// name adds a name of this sort; it ignores "".
 func (s *summary) name(sort, name string) {
 	names := s.names[sort]
 	if name == "" || names == nil || names[name] {
@@ -144,7 +144,8 @@ func (s *summary) term(text string) {
 	s.terms[[16]byte(sum[:16])] = struct{}{}
 }
 
-// A Bloom filter has this many bits for each key and tag, up to a bound, and that many of them set for each.
+// A Bloom filter has this many bits for each key and tag, up to a maximum size, and sets so many of them for
+// each.
 const (
 	bloomBits   = 10
 	bloomMost   = 4 << 20
@@ -154,7 +155,7 @@ const (
 // bloom returns the filter over the texts "key:KEY" and "tag:NAME=VALUE". Of the SHA-256 of a text, the first
 // eight bytes are the number a, and the next eight the number b, with its lowest bit set. The bits (a + i*b)
 // modulo the number of bits, for i from 0 to 6, are set, with unsigned numbers of 64 bits; bit n is the one
-// of value 1<<(n%8) in byte n/8. A text of which one is not set is not in the file.
+// of value 1<<(n%8) in byte n/8. A text is in the file only if all of its bits are set.
 func (s *summary) bloom() []byte {
 	size := min(max(8, (len(s.terms)*bloomBits+7)/8), bloomMost/8)
 	bits := make([]byte, size)

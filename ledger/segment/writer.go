@@ -111,7 +111,7 @@ func (c *counted) Write(p []byte) (int, error) {
 }
 
 // collector finds out what the lines of a file are, for the one who writes it and for the one who reads it.
-// It refuses lines that are not where they belong.
+// It refuses lines that are out of order.
 type collector struct {
 	facts   Facts
 	index   builder

@@ -17,7 +17,7 @@ const stepBlocks = 256
 // the event upTo; 0 is the last event. It returns how many it added. It works in steps: each reads up to
 // 65,536 events in a snapshot and then writes their hashes in a short transaction. Several processes may do
 // it at once. source gives the leaves; nil means [Events]. Errors: ledger.ErrDamaged if what is stored is not
-// the hash of its events, or is of events that are not there.
+// the hash of its events, or covers events that are missing.
 func Extend(ctx context.Context, s *ledger.Store, upTo int64, source func(*ledger.Tx) Source) (added int64,
 	err error) {
 	if source == nil {

@@ -57,8 +57,8 @@ func SealAll(ctx context.Context, s *ledger.Store) (seal Seal, err error) {
 	return seal, err
 }
 
-// SealIn adds a seal of all events in the transaction that recorded the last one. The blocks should be there:
-// what is in none is hashed.
+// SealIn adds a seal of all events in the transaction that recorded the last one. The blocks should exist
+// already: events that are in no block are hashed here.
 func SealIn(ctx context.Context, tx *ledger.Tx, at time.Time) error {
 	t, err := New(ctx, tx, nil)
 	if err != nil {

@@ -17,8 +17,8 @@ type Source interface {
 // Events is the source of the events that the ledger's database holds.
 type Events struct{ Tx *ledger.Tx }
 
-// Leaves is that of [Source]. What has left the ledger comes from its archive, where the Store knows that.
-// Errors: ledger.ErrDamaged if an event is missing.
+// Leaves is that of [Source]. What has left the ledger comes from its archive, if the Store knows it. Errors:
+// ledger.ErrDamaged if an event is missing.
 func (s Events) Leaves(ctx context.Context, from, to int64, fn func(leaf []byte) error) error {
 	next := from + 1
 	if from >= to {

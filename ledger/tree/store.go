@@ -114,7 +114,7 @@ func LastSeal(ctx context.Context, tx *ledger.Tx) (s Seal, ok bool, err error) {
 	return lastSeal(ctx, tx, sealColumns+` ORDER BY size DESC, n DESC LIMIT 1`)
 }
 
-// LastHandedOut is LastSeal of those that are checkpoints which were handed out.
+// LastHandedOut is LastSeal among the checkpoints that were handed out.
 func LastHandedOut(ctx context.Context, tx *ledger.Tx) (s Seal, ok bool, err error) {
 	return lastSeal(ctx, tx, sealColumns+` WHERE note IS NOT NULL ORDER BY size DESC, n DESC LIMIT 1`)
 }
@@ -155,8 +155,8 @@ func seals(ctx context.Context, tx *ledger.Tx, query string, args ...any) iter.S
 	}
 }
 
-// AppendSeals adds seals, whose N it sets, and At where it is zero. Error: ErrDamaged if a seal is of more
-// events than there are.
+// AppendSeals adds seals; it sets their N, and their At if that is zero. Error: ErrDamaged if a seal is of
+// more events than there are.
 func AppendSeals(ctx context.Context, tx *ledger.Tx, list ...Seal) ([]Seal, error) {
 	last, _, err := LastSeal(ctx, tx)
 	if err != nil {

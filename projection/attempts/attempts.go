@@ -30,14 +30,13 @@ type Attempt struct {
 	Signal        string
 	Code          string // the error code, or the reason for which it was taken back, released or cancelled
 
-	// Cost is what its processes used; also where they ended after the claim, which had been taken back or
-	// cancelled.
+	// Cost is what its processes used, even if they ended after the claim was taken back or cancelled.
 	Cost event.Cost
 
 	AfterMaxRuntime bool // it succeeded, and its work had gone on beyond its max runtime
 
-	// Replaced is when the job got another payload after the claim had begun; zero: it did not. It is known of
-	// the claims of one job only.
+	// Replaced is when the job got another payload after the claim had begun; zero: it did not. It is known only
+	// if the claims are of one job.
 	Replaced time.Time
 }
 

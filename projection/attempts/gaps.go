@@ -14,7 +14,7 @@ import (
 )
 
 // Gaps are the times between the signs of life of one worker process: from a claim to its first heartbeat,
-// and from each heartbeat of a claim to its next one. A process with several claims has those of each.
+// and from each heartbeat of a claim to its next one. A process with several claims has the gaps of each.
 type Gaps struct {
 	Worker  event.Worker
 	Counts  []int64 // by [GapEnds]; the last one is of those that were longer
@@ -22,7 +22,7 @@ type Gaps struct {
 	Pos     int64 // of the heartbeat that ended the longest one
 }
 
-// GapEnds are the upper ends of what [Gaps] count: a gap is in the first one that is not shorter.
+// GapEnds are the upper ends of the buckets of [Gaps]: a gap is in the first bucket whose end is not shorter.
 var GapEnds = [...]time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second,
 	15 * time.Second, 20 * time.Second, 25 * time.Second, 30 * time.Second, 45 * time.Second, time.Minute,
 	2 * time.Minute, 5 * time.Minute, 10 * time.Minute}

@@ -48,8 +48,8 @@ func (w *evidence) keepRoot() {
 }
 
 // archived checks the range and the root that e names. The root is compared with the one of the events, where
-// the tree is computed: see beginEvidence. Elsewhere it is compared with that of the stored blocks, if these
-// are there.
+// the tree is computed: see beginEvidence. Otherwise it is compared with the root of the stored blocks, if
+// there are any.
 func (v *verifier) archived(ctx context.Context, e *event.Event, b *event.Archived) error {
 	v.undescribed[b.Hi] = len(b.Parts) == 0
 	if b.Lo != v.archivedTo || b.Hi <= b.Lo || b.Hi >= e.Pos {

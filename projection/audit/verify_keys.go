@@ -13,8 +13,8 @@ type uniqueKey struct{ queue, key string }
 // hasKey reports whether j has a key that is not for ever.
 func hasKey(j *projection.Job) bool { return j != nil && j.UniqueWhile != "" && !j.KeyFree }
 
-// key reports a job that gets a key which another one has. had is hasKey of j before e. Those that have had
-// theirs since before the first event that is checked are not known.
+// key reports a job that gets a key which another one has. had is hasKey of j before e. Jobs that got their
+// key before the first checked event are not known.
 func (v *verifier) key(e *event.Event, j *projection.Job, had bool) {
 	has := hasKey(j)
 	forEver := len(v.keys) > 0 && e.Kind() == event.KindEnqueued && j.Key != "" && j.UniqueWhile == ""

@@ -11,8 +11,8 @@ import (
 	"jobledger/projection/internal/table"
 )
 
-// findHorizon finds out up to where events may have left the ledger. What was verified up to an event that
-// may have left is verified again.
+// findHorizon finds out up to where events may have left the ledger. If the verified part ends at an event
+// that may have left, it is verified again.
 func (v *verifier) findHorizon(ctx context.Context) error {
 	if v.whole {
 		return nil
@@ -99,7 +99,7 @@ func (v *verifier) left(ctx context.Context) error {
 	return v.segments(ctx)
 }
 
-// freedKeys reports keys of jobs that have left which other jobs have.
+// freedKeys reports keys of jobs that have left which other jobs now have.
 func (v *verifier) freedKeys(ctx context.Context) error {
 	rows, err := v.tx.Query(ctx, `SELECT p.id, j.id, p.key FROM past p JOIN jobs j ON j.queue = p.queue
 AND (j.key = p.key OR j.id = p.id) ORDER BY 1 LIMIT ?`, maxFindings)

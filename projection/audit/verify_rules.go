@@ -238,7 +238,8 @@ func (v *verifier) bounded(j *projection.Job, e *event.Event, retryAt time.Time)
 	}
 }
 
-// refused checks that the refused token was that of an ended claim or of none, and that it is recorded once.
+// refused checks that the refused token belonged to an ended claim or to no claim, and that it is recorded
+// once.
 func (v *verifier) refused(ctx context.Context, j *projection.Job, e *event.Event, b *event.Refused) error {
 	if j.State.Held() && e.Token == j.Token {
 		v.at(e, FindRefused, "the token was the live one")

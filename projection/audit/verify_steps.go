@@ -24,7 +24,7 @@ func VerifyStore(ctx context.Context, s *ledger.Store, since int64, progress fun
 
 // VerifyPaced is VerifyStore at a quarter of the speed, for a check that no user waits for: its steps are
 // shorter, and after each it rests for three times as long as that took. The structure of the file is checked
-// first, not meanwhile. So it takes a quarter of one processor, but for that part.
+// first, not meanwhile. So it takes a quarter of one processor, except for that part.
 func VerifyPaced(ctx context.Context, s *ledger.Store, since int64, progress func(done, total int64)) (
 	Verified, error) {
 	return verifyStore(ctx, s, since, steps{read: s.Read, time: pacedTime, events: stepEvents, rests: true},
@@ -170,7 +170,7 @@ func (v *verifier) compareNext(ctx context.Context) error {
 	return v.compared.Compare(ctx, chunk)
 }
 
-// longLedger is how long a ledger is whose structure is checked while its events are.
+// longLedger is the number of events from which the structure is checked at the same time as the events.
 const longLedger = 20_000
 
 // structure starts the database's own check, of a long ledger concurrently, and returns what waits for it.

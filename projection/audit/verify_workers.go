@@ -42,7 +42,7 @@ func (s starts) mayClaim(j *projection.Job, version string) bool {
 	})
 }
 
-// sharedBoot is a boot id of processes in different places: the finding that says so, and the first of them.
+// sharedBoot is the finding about a boot id that processes in different places share, and the first of these.
 type sharedBoot struct {
 	finding int
 	first   event.Worker

@@ -35,7 +35,7 @@ type claimCache struct {
 	speculation speculation
 }
 
-// speculation is where the next claim is likely to look first: where the last one ended, or in the lane that
+// speculation is the place where the next claim should look first: where the last one ended, or the lane that
 // it emptied. The rows are fetched as the next transaction begins, before it is known whether a claim
 // follows.
 type speculation struct {

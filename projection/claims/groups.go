@@ -196,7 +196,7 @@ func (s *Search) groupHasRoom(l *laneCursor) bool {
 	return room > 0
 }
 
-// noteGroup has the rows of the group of a job brought up to date, where its transition concerns them.
+// noteGroup notes that the rows of a job's group must be updated, if its transition affects them.
 func noteGroup(tx *ledger.Tx, before, after projection.Job) {
 	changes := group.Of(tx, gateOf)
 	from, to := projection.LaneOf(before), projection.LaneOf(after)

@@ -51,8 +51,8 @@ func (l *laneCursor) compare(other *laneCursor) int {
 	return cmp.Or(other.priority-l.priority, cmp.Compare(l.runAt, other.runAt), cmp.Compare(l.id, other.id))
 }
 
-// compareAged is compare for lanes of a queue in which a wait of ageing microseconds counts as much as one
-// more of priority; 0: none does.
+// compareAged is compare for lanes of a queue in which each ageing microseconds of waiting count as one step
+// of priority; 0: waiting does not count.
 func (l *laneCursor) compareAged(other *laneCursor, ageing int64) int {
 	if ageing == 0 {
 		return l.compare(other)

@@ -12,8 +12,8 @@ import (
 	"jobledger/projection/internal/table"
 )
 
-// DamagedJobError reports that the next job in claiming order cannot be claimed, because what the ledger
-// holds of it is damaged, and that there is no other job to take instead. It unwraps to ledger.ErrDamaged.
+// DamagedJobError reports that the next job in claiming order cannot be claimed because its row is damaged,
+// and that there is no other job to take instead. It unwraps to ledger.ErrDamaged.
 type DamagedJobError struct {
 	Job event.JobID // "": the damage is in a lane, which many jobs may share
 	Err error
@@ -45,8 +45,7 @@ func readQueued(ctx context.Context, tx *ledger.Tx, n int64) ([]projection.Job, 
 }
 
 // salvage does what read does in a lane with a row that cannot be read. It reads row by row and skips the
-// damaged ones, so that one of them does not keep the others of its lane from being claimed. skipped is the
-// first of them.
+// damaged ones, so that a damaged row does not block the others of its lane. skipped is the first of them.
 func (l *laneCursor) salvage(ctx context.Context, tx *ledger.Tx, now time.Time, limit int) (skipped,
 	err error) {
 	l.buffered = nil

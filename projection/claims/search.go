@@ -91,8 +91,8 @@ func (s *Search) firstLane() (first int) {
 	return first
 }
 
-// firstAged is firstLane where a queue has ageing: the first lane of each queue by its own order, and of
-// these the first one by priorities.
+// firstAged is firstLane if a queue has ageing: it takes the first lane of each queue by the queue's own
+// order, and of these the first one by priority.
 func (s *Search) firstAged() (first int) {
 	firsts := make(map[string]int, len(s.want.Queues))
 	for i, l := range s.lanes {

@@ -2,7 +2,7 @@ package deps
 
 import "jobledger/ledger/event"
 
-// Changes are what the state of a parent means for some of the jobs that wait for it.
+// Changes are the changes of some waiting jobs that follow from the state of a parent.
 type Changes struct {
 	Remove, Break, Open []int64 // the children whose edges go, or are broken or open from now on
 	Steps               []Step
@@ -18,9 +18,10 @@ type Step struct {
 
 // Decide returns what the state of a parent means for those that wait for it. It is pure.
 //
-// A parent that has ended as the child waits for removes the edge; one that has ended otherwise breaks it,
-// and one that is to run once more opens it again. A blocked job with a broken edge is cancelled. One that
-// was cancelled so and has no broken edge any more is blocked again. A blocked job without edges is queued.
+// If a parent has ended as the child requires, the edge is removed; if it has ended otherwise, the edge is
+// broken; if it is to run once more, the edge is opened again. A blocked job with a broken edge is cancelled.
+// One that was cancelled so and has no broken edge any more is blocked again. A blocked job without edges is
+// queued.
 func Decide(parent event.State, waiting []Waiting) (c Changes) {
 	for _, w := range waiting {
 		gone := parent.Final() && w.On.Meets(parent)

@@ -16,8 +16,8 @@ type Fold struct {
 	// Find returns the number of the job with this id, and its state before the event at pos; 0 for one that
 	// has left the ledger.
 	Find func(id event.JobID, pos int64) (n int64, state event.State, err error)
-	// Horizon is the last event that may have left the ledger, with all those of its job; 0: none has. What is
-	// said of jobs that are as old is not compared: they may have waited for one that is not there any more.
+	// Horizon is the last event that may have left the ledger, with all those of its job; 0: none has.
+	// Dependencies of jobs as old as these are not compared: they may have waited for a job that has left.
 	Horizon int64
 
 	// What it holds, which gob keeps for a Fold that goes on.
@@ -27,7 +27,7 @@ type Fold struct {
 	Gone     map[int64]bool              // the jobs that were to wait for one that has left the ledger
 }
 
-// folded is an edge and what has become of it.
+// folded is an edge and its outcome.
 type folded struct {
 	Edge
 	Met   bool // the parent has ended as it was to
@@ -35,8 +35,8 @@ type folded struct {
 	Again bool // the parent was retried, and the child with it, which may not have learned of that
 }
 
-// Add adds the next event. It returns what is wrong with it, as a text, where it says that a job need or can
-// not wait, or waits once more, and the events before do not. An error is one of Find.
+// Add adds the next event. It returns, as text, how e contradicts the events before it: about a job that does
+// not need to wait, cannot wait, or waits once more. An error is one of Find.
 func (f *Fold) Add(e *event.Event) (wrong string, err error) {
 	wrong, err = f.add(e)
 	if e.N <= f.Horizon {
@@ -225,9 +225,9 @@ func (f *Fold) drop(child int64) {
 	delete(f.States, child)
 }
 
-// Table returns the rows that the tables should have after the last event. Jobs that have not learned yet of
-// the end or the retry of one that they wait for keep what they wait for as it was before, and those parents
-// are to be resolved.
+// Table returns the rows that the tables should have after the last event. If a job has not yet learned of
+// the end or the retry of a parent, its edges stay as they were before, and that parent is still to be
+// resolved.
 func (f *Fold) Table() (edges []Edge, parents []Resolving) {
 	pending := make(map[int64]Resolving)
 	for _, child := range slices.Sorted(maps.Keys(f.Edges)) {
@@ -298,8 +298,8 @@ func (f *Fold) late(child int64) bool {
 	return broken == 0
 }
 
-// Compare returns in what the tables differ from the fold. What leads from a parent that is resolved in steps
-// may be as it was.
+// Compare returns in what the tables differ from the fold. Edges from a parent that is resolved in steps may
+// still be unchanged.
 func (f *Fold) Compare(stored []Edge, resolving []Resolving) (differ []Difference) {
 	lag := make(map[int64]bool)
 	for _, s := range resolving {

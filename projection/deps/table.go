@@ -17,7 +17,7 @@ type Edge struct {
 	Broken bool         // the parent has ended in another way
 }
 
-// Waiting is an edge of a parent with what decides what becomes of the child.
+// Waiting is an edge of a parent, with the facts that decide the next state of the child.
 type Waiting struct {
 	Edge
 	State        event.State // of the child
@@ -180,8 +180,8 @@ func (l Late) RemoveMet(tx *ledger.Tx) (changed bool, err error) {
 	return len(l.met) > 0, nil
 }
 
-// MarkBroken marks the edges that are broken, but for that from one parent, and reports whether there were
-// any. The child must have ended.
+// MarkBroken marks the broken edges, except the one from one parent, and reports whether there were any. The
+// child must have ended.
 func (l Late) MarkBroken(tx *ledger.Tx, but int64) (changed bool, err error) {
 	for _, parent := range l.broken {
 		if parent == but {

@@ -3,8 +3,8 @@
 // time asks it, and never the state of a job alone: a retry, a job that waits for the end of another one, the
 // next tick of a schedule, a queue with a bound, a unique key.
 //
-// Of one job the events say so: that is [Open]. The tables ends and delayed only find those jobs, and which
-// others wait for them.
+// For one job, [Open] finds it by the job's events. The tables ends and delayed only find those jobs, and
+// which others wait for them.
 //
 // Held by TestSurvivedCommandHolds and TestSurvivedCommandStops of package commands, and by
 // TestLimitCountsCancelledCommand and TestUniqueKeyOfCancelledCommand of the program. This package is not
@@ -77,8 +77,8 @@ const openOfKey = `SELECT j.id FROM ends e JOIN jobs j ON j.n = e.job
 WHERE e.until > ? AND j.queue = (SELECT n FROM names WHERE name = ?) AND j.more ->> 'key' = ?
     AND j.more ->> 'unique_while' = ? ORDER BY e.until DESC`
 
-// OfKey returns a job, other than but, that had this key until it was cancelled, and until when its command
-// runs at the latest, if that may be at now. ok is false if there is none.
+// OfKey returns a job, other than but, that had this key until it was cancelled and whose command may still
+// run at now, and until when at the latest. ok is false if there is none.
 func OfKey(ctx context.Context, tx *ledger.Tx, queue, key string, but event.JobID, now time.Time) (
 	j projection.Job, until time.Time, ok bool, err error) {
 	ids, err := scanIDs(ctx, tx, openOfKey, event.Micros(now), queue, key, event.WhileUnfinished)

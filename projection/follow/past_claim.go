@@ -21,12 +21,12 @@ type PastClaim struct {
 	Salt    []byte       // of the job's digests; nil once erased
 }
 
-// pastKinds are those that ReadPast needs: not the heartbeats, of which there may be many.
+// pastKinds are the kinds that ReadPast needs: all but heartbeats, of which there may be many.
 var pastKinds = []event.Kind{event.KindClaimed, event.KindSucceeded, event.KindFailed,
 	event.KindReleased, event.KindReclaimed, event.KindCancelled, event.KindRefused,
 	event.KindRetried, event.KindRescheduled, event.KindTakenOver, event.KindStopped, event.KindSurvived}
 
-// ReadPast reads what the events of j say about a token; command is what is asked with it now.
+// ReadPast reads what the events of j say about a token; command is the command that now uses it.
 func ReadPast(ctx context.Context, tx *ledger.Tx, j projection.Job, token, command string) (c PastClaim,
 	err error) {
 	for e, err := range tx.Events(ctx, ledger.Filter{Job: j.N, Kinds: pastKinds}) {

@@ -8,9 +8,9 @@ import (
 
 // Ready says since when a job has been ready: queued, with its time come, so that only a worker was missing.
 // A job that becomes queued is ready from then on, or from its time on where that is later. It stays ready
-// while it is queued and its time is not moved into the future, so another priority or another payload
-// changes nothing. The zero value is that of a job that was not enqueued yet. It is pure: live numbers and
-// those of the past follow it along the events of a job.
+// while it is queued and its time is not moved into the future; a new priority or payload does not change
+// that. The zero value stands for a job that is not enqueued yet. It is pure: both the numbers of now and
+// those of the past are computed with it from the events of a job.
 type Ready struct{ since, due int64 }
 
 // Add adds the next transition of the job, at a time in microseconds. due is when the event says that the job
@@ -31,7 +31,7 @@ func (r *Ready) Add(from, to event.State, at, due int64) {
 // At returns when the job became ready, or will, in microseconds; 0: it is not queued.
 func (r *Ready) At() int64 { return r.since }
 
-// DueOf returns when e says that its job is to run, in microseconds; 0: it does not say that.
+// DueOf returns the time, in microseconds, at which e lets its job run; 0: e has no such time.
 func DueOf(e event.Event) int64 {
 	var due time.Time
 	switch b := e.Body.(type) {

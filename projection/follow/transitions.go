@@ -47,7 +47,7 @@ var transitionsAfter = transitionColumns + ` AND e.pos > ? AND e.pos <= ? ORDER 
 var transitionsOfJobs = transitionColumns + ` AND e.seq > 0 AND e.job IN (?` +
 	strings.Repeat(", ?", lookUp-1) + `) AND e.pos <= ? ORDER BY e.job, e.seq`
 
-// Transitions goes along the transitions of all jobs, from any position on, which costs what it reads. It
+// Transitions yields the transitions of all jobs from any position on; its cost grows with what it reads. It
 // knows the open jobs that it has met, and looks up what the others did before.
 //
 //	r := follow.Transitions{Pos: from}
@@ -66,8 +66,8 @@ type job struct {
 	final   bool
 }
 
-// Read calls fn for each transition after r.Pos up to until, which becomes r.Pos. One whose job cannot be
-// found, as in a damaged ledger, is passed over.
+// Read calls fn for each transition after r.Pos up to until, which becomes r.Pos. A transition whose job
+// cannot be found, as in a damaged ledger, is skipped.
 func (r *Transitions) Read(ctx context.Context, tx *ledger.Tx, until int64, fn func(*Transition)) error {
 	for r.Pos < until {
 		found, err := readTransitions(ctx, tx, transitionsAfter, r.Pos, until, page)
@@ -184,5 +184,5 @@ func Change(from, to event.State, in func(event.State) bool) (n int64) {
 	return n
 }
 
-// IsQueued reports whether s is that of a job that waits.
+// IsQueued reports whether s is the state of a queued job.
 func IsQueued(s event.State) bool { return s == event.Queued }

@@ -26,7 +26,7 @@ type change struct {
 	live  bool              // live claims began or ended
 }
 
-// Of returns the changes of the running function of tx, which are applied at its end.
+// Of returns the changes collected in the running function of tx; they are applied at its end.
 func Of(tx *ledger.Tx, gate GateOf) *Changes {
 	if c, ok := tx.EndHook().(*Changes); ok {
 		return c

@@ -10,7 +10,7 @@ import (
 	"jobledger/projection/internal/table"
 )
 
-// Head is what a group has in one lane: a row of group_heads. Times are microseconds.
+// Head is the entry of a group in one lane: a row of group_heads. Times are microseconds.
 type Head struct {
 	Queue, Group string
 	Base         string // of the lane
@@ -132,7 +132,7 @@ const (
 	unblock = `UPDATE group_heads SET eligible_at = CASE WHEN run_at > served_at THEN run_at ELSE served_at END
 WHERE queue = ? AND eligible_at IS NULL`
 	block = `UPDATE group_heads SET eligible_at = NULL WHERE queue = ? AND grp = ?`
-	// hasten makes rows as they are without rates of groups.
+	// hasten sets rows to the values that they have without rates of groups.
 	hasten = `UPDATE group_heads SET eligible_at = CASE WHEN run_at > served_at THEN run_at ELSE served_at END
 WHERE queue = ?1 AND eligible_at > CASE WHEN run_at > served_at THEN run_at ELSE served_at END`
 	delay = `UPDATE group_heads SET eligible_at = ?1 WHERE queue = ?2 AND grp = ?3 AND eligible_at < ?1`

@@ -87,12 +87,13 @@ func Remove(tx *ledger.Tx, pos int64) error {
 	return err
 }
 
-// maxAtOnce bounds how many events one Extend reads. What is left is for the next one.
+// maxAtOnce bounds how many events one Extend reads. The next sweep goes on with the rest.
 const maxAtOnce = 1 << 20
 
 // Extend adds the keyframes that are due at the end of the ledger, with at least so many events between two,
 // and returns how many. It reads in small steps, each in a snapshot of its own, and writes each keyframe in a
-// short transaction. Where none is due, it reads no event. Of several processes that are at it, one goes on.
+// short transaction. If none is due, it reads no event. If several processes do this at the same time, one of
+// them continues.
 func Extend(ctx context.Context, store *ledger.Store, every int64) (added int, err error) {
 	var f *Frame
 	removed, stale := int64(0), false // what had left the ledger when f began; f is of no use any more

@@ -7,8 +7,8 @@ import (
 	"jobledger/ledger/event"
 )
 
-// Wrong names the first field of s outside of what is allowed, as in JSON, what it is, and what is allowed;
-// "" if there is none.
+// Wrong returns the JSON name of the first field of s that is out of range, its value, and the range; "" if
+// all are valid.
 func (s Spec) Wrong() (field, got, allowed string) {
 	const numbers, times = "0 to 1000000", "up to 31 days, in whole microseconds"
 	switch {

@@ -67,7 +67,8 @@ func (r Rate) room(used, at int64, most int) int {
 // start returns until when r is used up after a start at a time in microseconds.
 func (r Rate) start(used, at int64) int64 { return max(used, at) + r.interval() }
 
-// GroupSpec is what bounds one group, in place of what bounds each. The zero GroupSpec is not an exception.
+// GroupSpec has the limits of one group that differ from those of the others. The zero GroupSpec is not an
+// exception.
 type GroupSpec struct {
 	Running int  // how many of its jobs may be claimed or running at once; 0: as the other groups
 	Rate    Rate // zero: as the other groups
@@ -94,7 +95,7 @@ type Limit struct {
 	Reason string    // of that event
 
 	// UsedUntil is the time, in microseconds, until which the starts so far use up the rate; 0: there were none
-	// since the rate was set. It is known of rows and of folds that are given each start.
+	// since the rate was set. It is known for rows, and for folds that see each start.
 	UsedUntil int64
 	// GroupUsed is the same for the rates of groups, by group. It is known of folds.
 	GroupUsed map[string]int64

@@ -12,8 +12,8 @@ import (
 	"jobledger/projection/internal/table"
 )
 
-// Columns are those of the table limits. A row says what the last queue_limited of its queue, or of one group
-// of it, says.
+// Columns are those of the table limits. A row has the content of the last queue_limited of its queue, or of
+// one group of it.
 const Columns = "queue, grp, running, per_group, rate, rate_per, burst, used_until, " +
 	"group_rate, group_rate_per, group_burst, ageing, since, actor, reason"
 
@@ -131,7 +131,7 @@ func All(ctx context.Context, tx *ledger.Tx) ([]Limit, error) {
 	return query(ctx, tx, selectLimits+` ORDER BY n.name, l.grp`)
 }
 
-// query reads rows, in which those of one queue are next to each other.
+// query reads rows, sorted by queue.
 func query(ctx context.Context, tx *ledger.Tx, text string, args ...any) (found []Limit, err error) {
 	rows, err := tx.QueryState(ctx, text, args...)
 	var l Limit

@@ -94,7 +94,7 @@ func (l Limit) UsedUp(at int64) Limit {
 	return l
 }
 
-// GroupUsedUp is UsedUp of the rate of one group.
+// GroupUsedUp is UsedUp for the rate of one group.
 func (l Limit) GroupUsedUp(group string, at int64) Limit {
 	used := map[string]int64{group: l.GroupRate(group).most(at)}
 	for name, until := range l.GroupUsed {

@@ -47,7 +47,7 @@ type ActList struct {
 	Older bool  // and others that were not looked at
 }
 
-// actKey is what the events of one act have in common.
+// actKey has the fields that the events of one act share.
 type actKey struct {
 	kind                 event.Kind
 	actor, reason, queue string
@@ -102,8 +102,8 @@ func (q Acts) Read(ctx context.Context, tx *ledger.Tx) (acts ActList, err error)
 	return acts, nil
 }
 
-// ActFrom returns the act of which the event pos is the first, up to another position. Its Count is 0 where
-// that event is not one of an act. Up to 20,000 events of operators are read, the last ones.
+// ActFrom returns the act of which the event pos is the first, up to another position. Its Count is 0 if that
+// event is not part of an act. Up to 20,000 events of operators are read, the last ones.
 func ActFrom(ctx context.Context, tx *ledger.Tx, pos, to int64) (act Act, err error) {
 	e, found, err := tx.EventAt(ctx, pos)
 	if err != nil || !found {

@@ -35,8 +35,8 @@ type (
 	Diff = status.Diff
 )
 
-// Read returns the claims, in the order in which they began. With an At, they are as they were then: one that
-// ended later is open, and Outcomes and Overlap select by what was known.
+// Read returns the claims, in the order in which they began. With an At, they are as they were then: a claim
+// that ended later is open, and Outcomes and Overlap select by what was known then.
 func (q Attempts) Read(ctx context.Context, tx *ledger.Tx) ([]Attempt, error) {
 	f := attempts.Filter{From: q.From, To: q.To, At: q.At, Job: q.Job, Worker: q.Worker, Queue: q.Queue,
 		Outcomes: q.Outcomes, Code: q.Code, Overlap: q.Overlap, After: q.After, Limit: q.Limit, Last: q.Last}

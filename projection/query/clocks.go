@@ -12,8 +12,8 @@ import (
 )
 
 // Clocks asks which worker processes wrote by a clock that was behind the ledger's within a window. The time
-// of an event is never before that of the event before it, so what their clocks said is not recorded; but a
-// lease ends by the clock of the process that took it, and seems the shorter.
+// of an event is never before that of the previous event, so a slow clock leaves no trace there; but a lease
+// ends by the clock of the process that took it, and seems too short.
 type Clocks struct{ Span }
 
 // Clock is a worker process whose leases did not all seem equally long.

@@ -18,8 +18,8 @@ type Events struct {
 }
 
 // Resolve returns the filter that q means in the ledger of tx. Whatever q says, it ends where the ledger ends
-// now. It returns a projection.ArchivedError if there may be events of it before the horizon, unless they are
-// of one job.
+// now. It returns a projection.ArchivedError if events that it selects may be before the horizon, unless they
+// are of one job.
 func (q Events) Resolve(ctx context.Context, tx *ledger.Tx, now time.Time) (f ledger.Filter, err error) {
 	f = q.Filter
 	if f.Until, err = tx.Tail(ctx); err != nil {
@@ -88,7 +88,7 @@ func (q History) Read(ctx context.Context, tx *ledger.Tx) (h Happened, err error
 	return q.Of(all), nil
 }
 
-// Of is Read of events that are there already, such as those of an archive.
+// Of is Read for events that the caller has already, such as those of an archive.
 func (q History) Of(all []event.Event) (h Happened) {
 	for _, e := range all {
 		if h.Job = e.Job; e.To != 0 {

@@ -15,7 +15,7 @@ import (
 	"jobledger/projection/internal/fingerprint"
 )
 
-// FailuresBy is what the failures of one group have in common.
+// FailuresBy is the property by which failures are grouped.
 type FailuresBy int
 
 // What failures are grouped by.

@@ -14,12 +14,12 @@ import (
 // IsFingerprint reports whether text is of the form of a [FailureGroup.ID].
 func IsFingerprint(text string) bool { return fingerprint.Is(text) }
 
-// Share returns which part the attempts of g are of those of its queue that ended.
+// Share returns the share of g in the attempts of its queue that ended.
 func (g *FailureGroup) Share() float64 {
 	return float64(g.Attempts) / float64(max(g.Ended, g.Attempts, 1))
 }
 
-// ofGroup is an attempt, and the group that it is of.
+// ofGroup is an attempt and its group.
 type ofGroup struct {
 	pos   int64
 	group *FailureGroup

@@ -8,8 +8,8 @@ import (
 	"jobledger/projection"
 )
 
-// Jobs asks for jobs, the newest first, at most Filter.Limit of them: as they are now, or as they were at a
-// moment, each with what has become of it.
+// Jobs asks for jobs, the newest first, at most Filter.Limit of them: now, or at a moment, each with its
+// state now.
 type Jobs struct {
 	Filter projection.Filter
 	At     *projection.Moment // nil: now
@@ -54,13 +54,13 @@ func (q Jobs) Read(ctx context.Context, tx *ledger.Tx) ([]Job, error) {
 	return page, err
 }
 
-// JobFilter is what a user asked of jobs.
+// JobFilter is a user's filter of jobs.
 type JobFilter struct {
 	projection.Filter
 	Bounds []Bound
 }
 
-// Bound is one end of a window of jobs, which is in it.
+// Bound is one end of a window of jobs, inclusive.
 type Bound struct {
 	When
 	Begin    bool // of the window; else its end

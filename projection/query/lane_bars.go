@@ -12,8 +12,8 @@ import (
 // are still bars of their own.
 const coarsest = 16
 
-// drawAtMost makes the bars, at most so many where that can be: it joins what is shorter than one column,
-// then than two, and so on. Where too many claims ended badly, these are joined too, in strips.
+// drawAtMost makes the bars, at most so many if possible: it joins bars that are shorter than one column,
+// then two, and so on. Where too many claims ended badly, these are joined too, in strips.
 func (l *LaneChart) drawAtMost(s Lanes, rows map[rowKey]int, most int) {
 	if s.Columns == 0 {
 		l.draw(s, rows, 1, false)
@@ -120,7 +120,7 @@ func (l *LaneChart) draw(s Lanes, rows map[rowKey]int, columns int64, strips boo
 	}
 }
 
-// bar is one claim as it is drawn.
+// bar is the bar of one claim in the picture.
 type bar struct {
 	row, slot  int
 	start, end int64

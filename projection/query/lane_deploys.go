@@ -13,7 +13,7 @@ import (
 // maxActs is how many acts of operators lanes show, the last ones.
 const maxActs = 200
 
-// deployGap is how long after one change of a version another one of the same versions belongs to it.
+// deployGap is the time within which changes between the same two versions count as one deploy.
 const deployGap = 10 * time.Minute
 
 // Deploy is a new version: workers that ran one started again with another.
@@ -65,7 +65,7 @@ func (l *LaneChart) addStarts(ctx context.Context, tx *ledger.Tx, s Lanes, seen 
 	return nil
 }
 
-// addDeploy adds d, or what it adds to another one.
+// addDeploy adds d, or merges it into an earlier one.
 func (l *LaneChart) addDeploy(d Deploy) {
 	for i := range l.Deploys {
 		if o := &l.Deploys[i]; o.From == d.From && o.To == d.To && d.At-o.Until <= deployGap.Milliseconds() {

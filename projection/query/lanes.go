@@ -171,7 +171,7 @@ func (q Lanes) Read(ctx context.Context, tx *ledger.Tx) (l *LaneChart, err error
 	return l, err
 }
 
-// rowOf is the row for k; it is added where it is not there.
+// rowOf is the row for k; it is added if it is missing.
 func (l *LaneChart) rowOf(k rowKey, rows map[rowKey]int) int {
 	row, ok := rows[k]
 	if !ok {

@@ -14,7 +14,7 @@ import (
 	"jobledger/projection/verdict"
 )
 
-// Problems asks whether all is well at a moment, and what is not; the rules are those of package verdict.
+// Problems asks what is wrong at a moment, by the rules of package verdict.
 type Problems struct {
 	At   projection.Moment
 	Most int64 // of the events of the day before it reads so many, the newest; 0: none

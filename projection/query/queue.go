@@ -13,7 +13,7 @@ import (
 	"jobledger/projection/status"
 )
 
-// QueueMarks asks what happened to the queue of a window that may explain what it did then.
+// QueueMarks asks which events of a window may explain what the queue did then.
 type QueueMarks struct{ Span }
 
 // QueueMark is such an event.

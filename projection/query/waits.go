@@ -33,8 +33,7 @@ func (q Waits) Read(ctx context.Context, tx *ledger.Tx) (all []Wait, err error) 
 }
 
 // Causes asks how long jobs waited within a window, and for what: other jobs, their time, a paused queue,
-// limits, or a worker. A wait that began before the window, or goes on after it, counts as far as it is in
-// it.
+// limits, or a worker. Only the part of a wait that is within the window counts.
 type Causes struct {
 	Span
 	Job int64 // the job's number; 0: all

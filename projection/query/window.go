@@ -41,8 +41,8 @@ type Window struct {
 	To   *When // the last one, included; nil: the end of the ledger
 	At   *When // nothing is known of what came after this moment; nil: everything is known
 
-	// Archived is that the beginning of the ledger is meant even where its first events are in its archive.
-	// Else a window without From is then a projection.ArchivedError.
+	// Archived means the beginning of the ledger even if its first events are in the archive. Else a window
+	// without From is then a projection.ArchivedError.
 	Archived bool
 }
 
@@ -50,8 +50,8 @@ type Window struct {
 type Span struct {
 	From projection.Moment // the events after From.Pos belong to it
 	To   projection.Moment // up to To.Pos
-	// At is the moment after which nothing is known: neither that an attempt has ended nor that it was alive.
-	// The zero moment: everything is known.
+	// At is the moment of the question: what happened after it, such as the end or a heartbeat of an attempt, is
+	// not known. The zero moment: everything is known.
 	At projection.Moment
 
 	Queue  string // only jobs of this queue; "": all

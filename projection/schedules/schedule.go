@@ -1,4 +1,4 @@
-// Package schedules is what the events of schedules add up to: what is enqueued when, and which tick is next.
+// Package schedules derives the schedules from their events: what is enqueued when, and which tick is next.
 // [Evolve] is pure. The events carry the next tick, so neither it nor a replay computes one.
 //
 // The files: schedule.go has the fold, table.go its rows, ticks.go what became of ticks.
@@ -17,7 +17,8 @@ import (
 	"jobledger/projection"
 )
 
-// Schedule is the state of a schedule, derived from its events. The zero Schedule is one that there is not.
+// Schedule is the state of a schedule, derived from its events. The zero Schedule stands for a schedule that
+// does not exist.
 type Schedule struct {
 	Spec     event.ScheduleSet // as it was set last, without Next and Reason
 	Next     time.Time         // the next tick; zero: none, or it is paused
@@ -59,8 +60,8 @@ func Of(body event.Body) string {
 }
 
 // Evolve returns s after e, the next event that concerns it. It returns projection.ErrIllegal if e cannot
-// follow: each tick is the one that the event before it announced, so that none is there twice and none is
-// missing.
+// follow: each tick is the one that the previous event announced, so that no tick is missing or recorded
+// twice.
 func Evolve(s Schedule, e event.Event) (Schedule, error) {
 	illegal := func(format string, args ...any) (Schedule, error) {
 		return s, fmt.Errorf("%w: %s of schedule %s %s", projection.ErrIllegal, e.Kind(), Of(e.Body),
@@ -110,7 +111,8 @@ func Evolve(s Schedule, e event.Event) (Schedule, error) {
 	return s, nil
 }
 
-// advance moves s past the ticks from first to last. It returns what is wrong with that; "" for nothing.
+// advance moves s past the ticks from first to last. It returns what is wrong with the value; "" if nothing
+// is.
 func (s *Schedule) advance(first, last, next time.Time) (wrong string) {
 	switch {
 	case s.Next.IsZero() || !first.Equal(s.Next):

@@ -9,7 +9,7 @@ import (
 	"jobledger/projection"
 )
 
-// Copy is the moment of which a ledger is a copy, and the ledger that was copied.
+// Copy is the moment of a ledger that is a copy, and the ledger that was copied.
 type Copy struct {
 	projection.Moment
 	From string
@@ -17,7 +17,7 @@ type Copy struct {
 
 // CopyOf reports whether the ledger of tx is a copy as of a moment that has not been written to since. Then
 // questions about now are questions about that moment: the event imported, and the pauses that came with it,
-// are not part of what is looked at. A ledger whose last events cannot be read is none.
+// are ignored. A ledger whose last events cannot be read does not count as a copy.
 func CopyOf(ctx context.Context, tx *ledger.Tx) (c Copy, ok bool, err error) {
 	f := ledger.Filter{Limit: 1, Last: true}
 	mark, err := onlyEvent(ctx, tx, f)

@@ -33,8 +33,8 @@ type DiffCell struct {
 // statePair is the state of a job at both moments.
 type statePair [2]event.State
 
-// changes are the transitions in a range of pos. They give the state of each job at both ends: the from of
-// its first one and the to of its last.
+// changes are the transitions in a range of pos. They give the state of each job at both ends: from_state of
+// its first event and to_state of its last.
 const changes = `SELECT e.pos, e.job, coalesce(e.from_state, 0), e.to_state, e.kind, e.worker FROM events e
 WHERE e.pos > ? AND e.pos <= ? AND e.seq IS NOT NULL ORDER BY e.pos`
 

@@ -22,8 +22,8 @@ type Limited struct {
 	Groups limit.Live // Live by group
 }
 
-// Limits returns the queues that had limits at m, by name. Of a moment of the past it costs the jobs that
-// were open then; how far their rates are used up is not known.
+// Limits returns the queues that had limits at m, by name. For a past moment its cost grows with the jobs
+// that were open then; how far their rates are used up is not known.
 func Limits(ctx context.Context, tx *ledger.Tx, m projection.Moment) (found []Limited, err error) {
 	l, err := lookAt(ctx, tx, m)
 	if err != nil {
@@ -68,8 +68,8 @@ func (l *look) limited(ctx context.Context, tx *ledger.Tx, of limit.Limit) (s Li
 }
 
 // Groups returns the groups of a queue with queued jobs or live claims at m, by name, and the limits of the
-// queue. Of a moment of the past it costs the jobs that were open then; when a group may start its next job
-// is not known.
+// queue. For a past moment its cost grows with the jobs that were open then; when a group may start its next
+// job is not known.
 func Groups(ctx context.Context, tx *ledger.Tx, queue string, m projection.Moment) (found []group.Waiting,
 	of limit.Limit, err error) {
 	l, err := lookAt(ctx, tx, m)

@@ -60,7 +60,7 @@ FROM jobs WHERE lease_expires_at <= ?1 GROUP BY queue`
 
 // Queues asks how the queues are doing. Now it reads the indexes of what is open; as of a moment the events
 // of the jobs that had not ended then, and counts from the keyframes before it and before the end. Without
-// these it reads every row of jobs.
+// keyframes it reads every row of jobs.
 type Queues struct {
 	At       projection.Moment // see projection.Now
 	Stranded bool              // also which ready jobs are not served
@@ -197,8 +197,8 @@ func countNow(ctx context.Context, tx *ledger.Tx, byName map[string]*Queue, at t
 	return c.now, err
 }
 
-// AbsentAsOf returns which jobs Queues does not count, or of the past: then they are counted as of
-// the moment, unless it is not known in which queues they were.
+// AbsentAsOf returns which jobs Queues does not count because they have left. Jobs of the past are counted as
+// of the moment, unless their queues are not known.
 func AbsentAsOf(ctx context.Context, tx *ledger.Tx, past bool) (a projection.Absent, err error) {
 	if a, err = projection.AbsentOf(ctx, tx, nil, nil); err != nil || !past {
 		return a, err

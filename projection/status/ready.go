@@ -22,8 +22,8 @@ const (
 	readyBetween = `SELECT count(*) FROM jobs WHERE lane >= ? AND lane < ? AND run_at <= ?`
 )
 
-// before counts the jobs that are claimed before j, which is queued: those of its lane, ready or not, and
-// those of its queue that have a higher priority and are ready.
+// before counts the jobs that will be claimed before j, which is queued: those of its lane, ready or not, and
+// the ready ones of its queue with a higher priority.
 func (l *look) before(ctx context.Context, tx *ledger.Tx, j projection.Job) (inLane, higher int64,
 	err error) {
 	if !l.at.IsNow() {

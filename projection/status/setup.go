@@ -12,7 +12,7 @@ import (
 	"jobledger/projection/schedules"
 )
 
-// Setup is what is set for queues, and who works in them.
+// Setup has the settings of queues, and which workers serve them.
 type Setup struct {
 	Names     []string // of every queue that was ever used, is served or fed, or has anything set
 	Limits    map[string]limit.Limit

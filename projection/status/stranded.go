@@ -18,8 +18,8 @@ type Stranded struct {
 	Service
 }
 
-// stranded returns the jobs that had been ready for longer than patience as of l and that were not served, as
-// Service defines it. Paused queues are left out.
+// stranded returns the jobs that had been ready for longer than patience as of l and that no worker serves;
+// see Service. Paused queues are left out.
 func (l *look) stranded(ctx context.Context, tx *ledger.Tx, paused map[string]bool, patience time.Duration) (
 	found []Stranded, err error) {
 	workforce, err := l.workforce(ctx, tx)

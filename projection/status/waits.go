@@ -41,7 +41,7 @@ func waitsNow(ctx context.Context, tx *ledger.Tx, j projection.Job) (waits []Wai
 	return waits, err
 }
 
-// waitsThen returns up to maxWaits of the things that j waited for at m, of whose events it was the job.
+// waitsThen returns up to maxWaits of the things that j, folded from its events up to m, waited for.
 func waitsThen(ctx context.Context, tx *ledger.Tx, j projection.Job, events []event.Event,
 	m projection.Moment) (waits []Wait, err error) {
 	held := false

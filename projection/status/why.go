@@ -22,8 +22,8 @@ type Why struct {
 	Live   []Worker    // the live worker processes
 	Groups int64       // of its lane that come before its own, where it has one
 	Limit  limit.Limit // of its queue
-	// GroupUsed is until when, in microseconds, the starts of its group use up the rate of that; 0: there were
-	// none, or that is not known.
+	// GroupUsed is the time, in microseconds, until which the starts of its group use up the group's rate; 0:
+	// there were none, or it is not known.
 	GroupUsed int64
 	Holders   []projection.Job      // of the slots, where its queue has limits; the oldest claim first
 	Waits     []Wait                // what it is blocked for, up to 100
@@ -38,7 +38,7 @@ var causes = []event.Kind{event.KindEnqueued, event.KindClaimed, event.KindSucce
 	event.KindUnblocked}
 
 // Explain returns why j, as its row says now, was in its state at m; without a state if it did not exist yet.
-// Of a moment of the past it costs the jobs that were open then; GroupUsed and Groups are not known.
+// For a past moment its cost grows with the jobs that were open then; GroupUsed and Groups are not known.
 func Explain(ctx context.Context, tx *ledger.Tx, j projection.Job, m projection.Moment) (w Why, err error) {
 	var events []event.Event
 	if !m.IsNow() {

@@ -52,7 +52,7 @@ const presentNow = `SELECT w.n, p.seen_at FROM workers w JOIN presence p ON p.bo
 // Workers asks which worker processes there are.
 //
 // Presence is recorded for now only. A process was alive at a moment of the past if anything shows that it
-// lived later. One of which nothing does up to now was silent then if it had missed one presence record, or
+// lived later. A process with no later sign of life was silent then if it had missed one presence record, or
 // if a process of its name had started on its host. Now, it is silent after three, or after one with such a
 // successor. One that held a job and recorded no presence is working until its lease ends, unless it never
 // wrote again and the lease was left to run out. Now, a process of this machine that has ended is silent at
@@ -200,7 +200,8 @@ func listWorkers(ctx context.Context, tx *ledger.Tx, held []projection.Job, m pr
 		if len(w.Jobs)+len(w.Lost) == 0 && w.StartedAt.IsZero() {
 			continue // it has not started by then
 		}
-		// The last act of one that stopped is its stop, and that of one long gone no longer counts.
+		// The last act of a process that stopped is its stop; that of a process that went long ago no longer
+		// counts.
 		stopped := w.announced && w.lives <= 0
 		gone := !all && !past && !w.present.IsZero() && m.At.Sub(w.present) > signsKept
 		if !stopped && !gone {
@@ -284,10 +285,10 @@ func workerIn(ctx context.Context, tx *ledger.Tx, found map[int64]*Worker, n int
 	return found[n], nil
 }
 
-// judge says what to make of the worker at now, as far as it is known until then or later. Where starts says
-// that another process of its name started since its last sign of life, less patience is enough. The
-// heartbeat of a job counts as its owner's sign of life only where presence is not recorded: within a
-// worker's command, a script beats for itself.
+// judge says what to make of the worker at now, as far as it is known until then or later. If starts has
+// another process of its name since its last sign of life, a shorter patience is enough. The heartbeat of a
+// job counts as its owner's sign of life only where presence is not recorded: within a worker's command, a
+// script beats for itself.
 func (w *Worker) judge(now, known time.Time, starts starts) {
 	if w.lives > 0 {
 		w.StoppedAt = time.Time{}
@@ -334,8 +335,8 @@ func (w *Worker) judge(now, known time.Time, starts starts) {
 	}
 }
 
-// Patience is how long after its last sign of life a process is taken for silent, as of now. That nothing
-// shows in retrospect that it lived, a presence that it missed is enough for.
+// Patience is how long after its last sign of life a process counts as silent. If no later event shows that
+// it lived, one missed presence is enough.
 const (
 	patience         = 3 * projection.PresentEvery
 	patienceReplaced = projection.PresentEvery * 4 / 3 // with a successor; a record may be a little late

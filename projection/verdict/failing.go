@@ -23,7 +23,7 @@ const (
 	// How large a share of failures is taken for normal at most. A queue in which a fifth fails day after day
 	// is not well, however normal that is.
 	mostNormal = 0.1
-	// What is taken for normal where nothing is known: some failures are normal.
+	// The rates that count as normal if nothing is known: some failures are normal.
 	newNormal = 0.05
 	// How probable it may be that chance explains a number of failures. There are about ten queues, and a new
 	// window every few minutes: a thousand looks a day, and one wrong answer in a hundred days is allowed.
@@ -46,7 +46,7 @@ func unlikely(failures int64, expected, p float64) bool {
 	return 1-below < p
 }
 
-// share is failed of ended, with one more of each kind: of few it is not 0.
+// share is failed divided by ended, with one added to each kind, so that few attempts do not give 0.
 func share(c counts) float64 { return float64(c.failed+1) / float64(c.ended+2) }
 
 // atMost is the share that may be normal where so many failed: what two standard deviations more would be.
@@ -167,7 +167,7 @@ func (f Facts) version(_ status.Queue, c course) *Problem {
 	if before.ended < compared || since.ended < compared || 3*bad < 2*(from-first) ||
 		float64(since.failed) < times*normal*float64(since.ended) ||
 		!unlikely(since.failed, atMost(before)*float64(since.ended), chanceOfVersion) ||
-		// It has healed where the last attempts fail as seldom as before.
+		// A queue has recovered if its last attempts fail as seldom as before.
 		recent.ended >= compared && float64(recent.failed) < times/2.0*normal*float64(recent.ended) {
 		return nil
 	}

@@ -157,7 +157,7 @@ func waited(q status.Queue, now time.Time) time.Duration {
 	return now.Sub(q.OldestReady)
 }
 
-// merge leaves out of what was found about one queue what another problem there explains.
+// merge removes the problems of a queue that another of its problems explains.
 func merge(found []Problem) (kept []Problem) {
 	explains := map[Code][]Code{
 		Failing:  {Version, GaveUp, Lost, Behind},

@@ -10,7 +10,7 @@ import (
 	"jobledger/projection/follow"
 )
 
-// How finely [Recent] keeps what happened. What is older than fine is in spans of coarse minutes.
+// How finely [Recent] keeps what happened. Older than fine, the numbers are kept in spans of coarse minutes.
 const (
 	fine   = 75 // minutes
 	coarse = 30 // minutes
@@ -23,8 +23,8 @@ const (
 const Reach = reach * time.Minute
 
 // Recent counts what each queue did, from some time ago on. It is fed transition by transition, so that it
-// costs nothing where another reader goes along them anyway. What it holds grows with the queues, by about
-// 150 spans each at most. The zero value is ready.
+// shares the pass of another reader. What it holds grows with the queues, by about 150 spans each at most.
+// The zero value is ready.
 type Recent struct {
 	Since  time.Time // what happened since then counts
 	Part   bool      // more happened in the day, which was not read

@@ -83,7 +83,7 @@ func (f Facts) replaced(w status.Worker) bool {
 const notTicked = 2 * time.Minute
 
 // schedule finds a schedule that is not carried out, or whose last job failed for good. found are the
-// problems of queues, one of which may say so already.
+// problems of queues, which may include it already.
 func (f Facts) schedule(t Timetable, found []Problem) []Problem {
 	p := Problem{Code: Schedule, Level: Trouble, Schedule: t.Schedule}
 	switch {

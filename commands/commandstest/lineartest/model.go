@@ -90,7 +90,7 @@ func (j linearJob) failed(how, with string, runAt int64) linearJob {
 	return j.ended(how, with, "queued", runAt)
 }
 
-// is compares j with an answer, and takes from it what was not known.
+// is compares j with an answer, and learns from it what was not known.
 func (j linearJob) is(a linearAnswer) []linearJob {
 	if a.Err != "" || j.state != a.State || j.seq != a.Seq || len(j.claims) != a.Attempt ||
 		j.failures != a.Failures {

@@ -34,8 +34,8 @@ type Outside struct {
 	Begin func(store *ledger.Store) (client func(name string) Calls, end func())
 }
 
-// Check runs the clients and checks the history. Every job that is claimed at the end must be that of a
-// client that knows its token: no claim was lost. It returns how often there was each answer.
+// Check runs the clients and checks the history. For every job that is claimed at the end, some client must
+// know the token: no claim was lost. It returns how often there was each answer.
 func (o Outside) Check(t *testing.T) (counts map[string]int) {
 	t.Helper()
 	h := newHistory(t, 10)

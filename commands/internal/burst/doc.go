@@ -10,10 +10,10 @@
 //
 // # Why it is right
 //
-// The rules are those of package commands and of projection.Evolve, and stand nowhere else. Each turn asks
-// them before it is sent, for the jobs that end and for a sample of a job to claim: where they would write
-// anything that the statement does not, there is no burst. It asks them again of the rows that come back,
-// with the true pos and time: the answers are the jobs that the worker gets.
+// The rules are those of package commands and of projection.Evolve, and are written nowhere else. Each turn
+// asks them before it is sent, for the jobs that end and for a sample of a job to claim: where they would
+// write anything that the statement does not, there is no burst. It asks them again of the rows that come
+// back, with the true pos and time: the answers are the jobs that the worker gets.
 //
 // The statement divides by zero, and so undoes everything, unless all of this holds: the tail is where the
 // cache of lanes can follow, no job waits for another one, the time has not run back, each compare-and-swap

@@ -33,8 +33,8 @@ var parameters = []string{
 }
 
 // statement ends jobs and claims others. Everything that it decides stands in checked: it is undone unless
-// that is one. To set up its parts takes the server longer than the rows of a few jobs, so there are few,
-// and none that is not used.
+// that is one. Setting up its parts takes the server longer than the rows of a few jobs, so it has few parts,
+// and all are used.
 var statement = sync.OnceValue(func() string { return compose("", "") })
 
 // statementWithResults is the statement where an end has a result.

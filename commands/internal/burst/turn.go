@@ -72,7 +72,7 @@ func (t *Turn) Plan(tx *ledger.Tx) *ledger.Burst {
 		After: []ledger.WarmupQuery{{Query: bodies}}, Done: t.done}
 }
 
-// arguments are those of parameters; ok is false where the statement does not do what the rules say.
+// arguments are the values of parameters; ok is false if the statement would not do what the rules decide.
 func (t *Turn) arguments(ctx context.Context, tx *ledger.Tx) (args []any, ok bool) {
 	at := time.Now()
 	var now *int64
@@ -103,8 +103,8 @@ func (t *Turn) arguments(ctx context.Context, tx *ledger.Tx) (args []any, ok boo
 }
 
 // sample has the rules decide about a plain job of the lane, and compares what they would write with what the
-// statement does. It returns the data of the event up to the end of the lease, and after it; nil: it has
-// none.
+// statement does. It returns the data of the event before and after the end of the lease; nil: the event has
+// no such end.
 func (t *Turn) sample(ctx context.Context, tx *ledger.Tx, worker int64, at time.Time) (before, after *string,
 	ok bool) {
 	const pos, seq, attempt = 1000, 7, 3
@@ -241,7 +241,7 @@ func endsAsStated(changes []projection.Change, seq, at int64) bool {
 	return must == 0
 }
 
-// done takes in what was written: it is what the rules say of the jobs as they were found.
+// done applies what was written; it agrees with what the rules decide for the jobs as they were found.
 func (t *Turn) done(tx *ledger.Tx, answers []ledger.Answer) (base, tail int64, err error) {
 	ctx := context.Background()
 	rows := answers[0].Rows

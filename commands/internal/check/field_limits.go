@@ -141,7 +141,7 @@ func first(list []string, of func(string) *Problem) (problem *Problem) {
 	return problem
 }
 
-// shown is text as an error shows it: its length if it is too long.
+// shown is text as an error quotes it: only its length if it is too long.
 func shown(text string, most int) string {
 	if len(text) > most {
 		return fmt.Sprintf("of %d bytes", len(text))
@@ -227,7 +227,7 @@ func Actor(actor string) *Problem {
 	return Text("actor", actor, MaxActor)
 }
 
-// reservedActors begin the names of those that act automatically, and of requests.
+// reservedActors are the prefixes of the names under which programs and requests act.
 var reservedActors = []string{"worker:", "sweeper:", "schedule:", "http:", "unix:"}
 
 // ReservedActor returns the reserved prefix of actor: worker:, sweeper:, schedule:, http: or unix:; "" if it

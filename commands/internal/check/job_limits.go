@@ -47,7 +47,7 @@ func Progress(p *float64) *Problem {
 	return nil
 }
 
-// Requires finds more labels than a worker may be asked for, or one that is none.
+// Requires finds too many labels, or one that is not valid.
 func Requires(list []string) *Problem {
 	if len(list) > MaxLabels {
 		return &Problem{"requires", fmt.Sprintf("of %d labels", len(list)), "up to 16 labels"}
@@ -66,7 +66,7 @@ func Reserved(field string, list []string) *Problem {
 	})
 }
 
-// Form finds a payload that is not of the form that it is said to be.
+// Form finds a payload that does not have the form that it claims.
 func Form(form string, payload []byte) *Problem {
 	switch form {
 	case "":

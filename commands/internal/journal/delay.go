@@ -28,7 +28,7 @@ func delayBy(ctx context.Context, tx *ledger.Tx, parent projection.Job, children
 	return nil
 }
 
-// DelayByMet is delayBy of the jobs with these numbers, which a child waited for.
+// DelayByMet is delayBy for the jobs with these numbers, which a child waited for.
 func DelayByMet(ctx context.Context, tx *ledger.Tx, child int64, parents []int64) error {
 	jobs, err := projection.GetMany(ctx, tx, parents)
 	if err != nil {
@@ -42,7 +42,8 @@ func DelayByMet(ctx context.Context, tx *ledger.Tx, child int64, parents []int64
 	return nil
 }
 
-// delayQueued has j, which waits for no job any more, run only when nothing of those that it waited for runs.
+// delayQueued delays j, which waits for no job any more, until no command of the jobs that it waited for
+// runs.
 func delayQueued(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job) (projection.Job, error) {
 	if some, err := ends.AnyDelays(ctx, tx); err != nil || !some {
 		return j, err

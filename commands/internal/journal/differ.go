@@ -26,7 +26,7 @@ func Changes(j projection.Job, b *event.Edited) bool {
 	return !reflect.ValueOf(*b).IsZero()
 }
 
-// Other says how j differs from the job that is asked for, whose id or key belongs to j; "": it is that job.
+// Other says how j, which has the id or key of the requested job, differs from it; "": it does not differ.
 func Other(j projection.Job, queue, key, uniqueWhile, form string, payload []byte) string {
 	switch {
 	case j.Erased:

@@ -36,12 +36,12 @@ type Fact struct {
 
 	wave *wave // of an event that another job's brought about; nil: none did
 
-	// Schedule is that of the event as it is before; nil where none is concerned.
+	// Schedule is the event's schedule before the event; nil if the event is not about a schedule.
 	Schedule *schedules.Schedule
 
-	// Worker and Token are those of a claim that begins, of a refused write and of a command that stopped,
-	// Attempt that of the latter two. A worker process that comes, goes or takes over is named by Worker.
-	// Everything else is recorded with the live claim of Job.
+	// Worker and Token belong to a claim that begins, a refused write or a command that stopped; Attempt belongs
+	// to the latter two. A worker process that comes, goes or takes over is named by Worker. Everything else is
+	// recorded with the live claim of Job.
 	Worker  event.Worker
 	Token   string
 	Attempt int
@@ -92,8 +92,8 @@ func Record(ctx context.Context, tx *ledger.Tx, f Fact) (projection.Job, error) 
 	return endings(ctx, tx, f, e, after)
 }
 
-// endings carries out what e means for work that goes on though its job has ended, and for what is not to
-// begin before its end.
+// endings updates the tables of commands that run on after their job has ended, and of jobs that must not
+// begin before these stop, as e requires.
 func endings(ctx context.Context, tx *ledger.Tx, f Fact, e event.Event, after projection.Job) (projection.Job,
 	error) {
 	switch b := e.Body.(type) {

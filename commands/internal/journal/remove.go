@@ -9,9 +9,9 @@ import (
 	"jobledger/projection/past"
 )
 
-// Remove deletes jobs with all their events, which are archived, and records that. They are those of ns that
-// the rules let go, as this transaction sees them. It returns their ids and what it recorded; without Jobs it
-// did nothing.
+// Remove deletes jobs with all their events, which are archived, and records that. They are the jobs of ns
+// that the rules allow to leave, as this transaction sees them. It returns their ids and what it recorded;
+// without Jobs it did nothing.
 func Remove(ctx context.Context, tx *ledger.Tx, actor string, r past.Rules, ns []int64, more bool,
 	reason string) (ids []event.JobID, done event.Removed, err error) {
 	if ns, err = past.Removable(ctx, tx, r, ns); err != nil || len(ns) == 0 {

@@ -9,7 +9,7 @@ import (
 	"jobledger/projection"
 )
 
-// Seal records that sealing begins or goes on with another key, and returns what it is then.
+// Seal records that sealing begins or continues with another key, and returns the new setting.
 func Seal(ctx context.Context, tx *ledger.Tx, actor string, now projection.Sealing, body *event.Sealing) (
 	after projection.Sealing, err error) {
 	e := event.Event{Pos: tx.Next(), At: tx.At(), Actor: actor, Body: body}

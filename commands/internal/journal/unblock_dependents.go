@@ -215,7 +215,7 @@ func (w *wave) resolve(ctx context.Context, tx *ledger.Tx, actor string) error {
 	return nil
 }
 
-// change carries out what the state of parent means for some of the jobs that wait for it.
+// change carries out the consequences of the state of parent for some of the jobs that wait for it.
 func (w *wave) change(ctx context.Context, tx *ledger.Tx, actor string, parent projection.Job,
 	waiting []deps.Waiting) error {
 	c := deps.Decide(parent.State, waiting)

@@ -45,7 +45,7 @@ type Job struct {
 	After       []string    `json:"after,omitempty"` // as given when it was enqueued
 	Backoff     *Backoff    `json:"backoff,omitempty"`
 	UniqueWhile string      `json:"unique_while,omitempty"` // how long key is its own; "": for ever
-	// What the payload is: argv is a command that the job carries; left out: what its worker makes of it.
+	// The form of the payload: argv is a command that the job carries; left out: any, as its worker reads it.
 	Form string `json:"form,omitempty" openapi:"enum=argv"`
 }
 
@@ -56,8 +56,8 @@ type Backoff struct {
 	Factor float64 `json:"factor"`
 }
 
-// JobAnswer is a job as a client reads it from an answer: with what only some answers have. Fields that are
-// none of these are left out.
+// JobAnswer is a job as a client reads it from an answer: with what only some answers have. All other fields
+// are left out.
 type JobAnswer struct {
 	Job
 	EndBy         *string `json:"end_by"` // when the maximum runtime in force ends the claim

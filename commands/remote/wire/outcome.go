@@ -187,7 +187,7 @@ func (c *Cost) cost() (cost event.Cost, err error) {
 	return cost, err
 }
 
-// Text returns b as text if that is what it is, else as base64; nothing for nil.
+// Text returns b as text if it is UTF-8, else as base64; nothing for nil.
 func Text(b []byte) (text, encoded *string) {
 	switch {
 	case b == nil:

@@ -36,8 +36,8 @@ func (p *Problem) Unwrap() error {
 	return exits[*p.Exit]
 }
 
-// Temporary reports whether the same request may be answered otherwise later. If its disk is
-// full, a server says 503; 507 is for a later one, and for proxies.
+// Temporary reports whether the same request may be answered otherwise later. A server whose disk is full
+// answers 503; a later version, or a proxy, may answer 507.
 func (p *Problem) Temporary() bool {
 	return p.Status == 429 || p.Status >= 502 && p.Status <= 504 || p.Status == 507
 }

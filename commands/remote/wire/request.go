@@ -31,7 +31,7 @@ func ProcessOf(w event.Worker) Process {
 	return Process{Worker: w.Name, Boot: w.Boot, Host: w.Host, PID: w.PID, Version: w.Version}
 }
 
-// Event is p as the events name it.
+// Event is p as events name a process.
 func (p Process) Event() event.Worker {
 	return event.Worker{Name: p.Worker, Boot: p.Boot, Host: p.Host, PID: p.PID, Version: p.Version}
 }
@@ -75,7 +75,7 @@ type Heartbeat struct {
 	CannotEnd string `json:"cannot_end,omitempty"`
 }
 
-// Command is h as a command; lease is that of the request.
+// Command is h as a command, with the lease of the request.
 func (h Heartbeat) Command(lease time.Duration) (commands.Command, error) {
 	own, err := Duration("lease", h.Lease)
 	if err != nil {

@@ -89,7 +89,7 @@ func isCut(file io.ReaderAt, size, all int64) bool {
 	return (err == nil || err == io.EOF) && string(mark) == fmt.Sprintf(cutMark, all-limit)
 }
 
-// CutLen is the length of the mark that a cut file has where its middle was left out.
+// CutLen is the length of the mark in a cut file that replaces its middle.
 var CutLen = cutMarkLen
 
 // CutMark returns the mark for a number of bytes.

@@ -131,7 +131,7 @@ func (l *logFile) shorten() error {
 	if _, err := l.file.WriteAt(fmt.Appendf(nil, cutMark, l.cut), head); err != nil {
 		return err
 	}
-	// from is not before to, so nothing is read that was overwritten.
+	// from is not before to, so no overwritten byte is read.
 	if _, err := io.Copy(io.NewOffsetWriter(l.file, to), io.NewSectionReader(l.file, from, tail)); err != nil {
 		return err
 	}

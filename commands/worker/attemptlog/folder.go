@@ -16,8 +16,8 @@ import (
 // files of others. So nothing in this package follows a link, waits for a pipe, overwrites what is there, or
 // leaves the folder.
 
-// ErrFolder means that the folder of the logs, or something in it, is not what a worker would have made, so
-// that it is not used.
+// ErrFolder means that the folder of the logs, or something in it, is not as a worker would have made it, so
+// it is not used.
 var ErrFolder = errors.New("the folder of logs is not to be trusted")
 
 // Suffix is what the folder's name has after that of the ledger's file.
@@ -45,8 +45,8 @@ func fileName(attempt int, stderr bool) string {
 	return fmt.Sprintf("%d.%s", attempt, stream)
 }
 
-// Open opens the file of one stream of an attempt for reading; an error that wraps [fs.ErrNotExist] where
-// there is none. The file is a plain one.
+// Open opens the file of one stream of an attempt for reading; an error that wraps [fs.ErrNotExist] if there
+// is none. The file is a plain one.
 func Open(folder string, job event.JobID, attempt int, stderr bool) (*os.File, error) {
 	root, _, err := openFolder(folder, job)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// spend adds what a child used that has been reaped. The system begins to count the memory of a process with
-// the peak of the one that forked it, so that no more than least says nothing.
+// spend adds what a child used that has been reaped. The system counts the memory of a process from the peak
+// of the one that forked it, so a value up to least means nothing.
 func (s *supervisor) spend(used syscall.Rusage, least int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,8 +38,8 @@ func peakOf(used syscall.Rusage) int64 {
 	return int64(used.Maxrss) << 10
 }
 
-// leastRSS is the peak of this process up to now, where no process that forked it counts. Without /proc it is
-// that of either.
+// leastRSS is the peak memory of this process up to now, without that of processes that forked it. Without
+// /proc it is that of either.
 func leastRSS() int64 {
 	status, _ := os.ReadFile("/proc/self/status")
 	_, peak, _ := bytes.Cut(status, []byte("VmHWM:"))

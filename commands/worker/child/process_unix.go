@@ -102,7 +102,8 @@ func (p *Process) start(ctx context.Context, spec Spec, path string, theirs *os.
 	if len(spec.Supervisor) == 0 {
 		p.superviseHere(theirs)
 	} else if err := p.startSupervisor(spec.Supervisor, theirs); errors.Is(err, fs.ErrNotExist) {
-		// It stays so: /proc is not mounted, in a plain chroot, or the program that Spec names is missing.
+		// Trying again does not help: /proc is not mounted, as in a plain chroot, or the program that Spec names is
+		// missing.
 		return &StartError{Path: spec.Path, Code: 126,
 			Err: fmt.Errorf("its supervising parent cannot be started; is /proc mounted? %w", err)}
 	} else if err != nil {
@@ -217,8 +218,8 @@ func (p *Process) Kill() {
 func (p *Process) LeaseIsOver() { _ = p.conn.send(order{Over: true}) }
 
 // killHere kills the command's processes, for a supervising parent that has died or is stopped, and that
-// parent. It returns false where it may not signal one of them: then nothing may end the only process that
-// watches it, and what stops that parent is lifted.
+// parent. It returns false if it may not signal one of them: then the parent, the only process that watches
+// it, must not be ended, and is continued if it was stopped.
 func (p *Process) killHere() bool {
 	_ = unix.Kill(-p.Pid, unix.SIGKILL)
 	if p.supervisor == nil {
@@ -237,7 +238,7 @@ func (p *Process) killHere() bool {
 	return false
 }
 
-// tellCannotEnd passes on which process may not be signalled, if that is news.
+// tellCannotEnd reports a change of the process that may not be signalled.
 func (p *Process) tellCannotEnd(why string) {
 	p.mu.Lock()
 	news := p.stuck != why
@@ -306,8 +307,8 @@ func (p *Process) receiveEnd() (ended, error) {
 	}
 }
 
-// awaitGroup kills the process group of the command, whose supervising parent has died. It waits as long as
-// none of the group may be signalled.
+// awaitGroup kills the process group of the command, whose supervising parent has died. It waits while no
+// process of the group may be signalled.
 func (p *Process) awaitGroup() {
 	err := unix.Kill(-p.Pid, unix.SIGKILL)
 	for pause := stuckAfter; err == unix.EPERM; pause = stuckLook {

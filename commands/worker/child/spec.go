@@ -32,9 +32,9 @@ type Spec struct {
 	MaxRuntime time.Duration // TERM after this time, KILL another KillAfter later; default 0: no limit
 	Lease      Deadlines     // replaced by Process.Extend
 
-	// CannotEnd is called when the command is to be ended, and a process of it lives that may not be signalled,
-	// such as one that sudo made root's: with which one it is and why, and with "" when there is none any more.
-	// Until that process is gone, the command has not ended. It must not block. nil: nothing is called
+	// CannotEnd is called when the command should be ended, but one of its processes may not be signalled, such
+	// as one that sudo made root's. It gets the name of the process and the reason, and "" once no such process
+	// is left. Until that process is gone, the command has not ended. It must not block. nil: nothing is called
 	CannotEnd func(why string)
 	Keeper    Keeper // keeps the lease of such a command; the zero Keeper: nothing does
 }
@@ -86,7 +86,7 @@ type End struct {
 }
 
 // Cost is what the processes of a command used. On Linux these are all processes that have ended, elsewhere
-// the command and what it waited for. What the supervising parent was killed before it said is 0.
+// the command and what it waited for. A number that the killed supervising parent did not report is 0.
 type Cost struct {
 	CPUUser, CPUSystem time.Duration
 	// the most memory in bytes that one of them had; 0: no more than the supervising parent, from which the

@@ -23,8 +23,9 @@ const (
 	// killTimeout bounds the wait for processes that KILL does not end at once, because the kernel holds them.
 	killTimeout = 5 * time.Second
 
-	// stuckAfter is how long a process may not be signalled before that is said: an ending one is so for a
-	// moment. stuckLook is how often such processes are looked for then; the end of one is noticed at once.
+	// stuckAfter is how long signalling a process must fail before that is reported: it also fails for a moment
+	// while a process ends. stuckLook is how often such processes are looked for then; the end of one is noticed
+	// at once.
 	stuckAfter = 200 * time.Millisecond
 	stuckLook  = 5 * time.Second
 )
@@ -41,8 +42,8 @@ const (
 // process is killed, the command still ends. On other systems, and on a Linux without /proc, it covers the
 // process group of the command.
 //
-// A process that it may not signal, such as one that sudo made root's, it waits for, for as long as that
-// lives. If the worker is dead or frozen meanwhile, it keeps the lease: it runs the Keeper of the Spec.
+// It waits for a process that it may not signal, such as one that sudo made root's, as long as that lives. If
+// the worker is dead or frozen meanwhile, it keeps the lease: it runs the Keeper of the Spec.
 func Supervise() error {
 	unix.CloseOnExec(controlFD)
 	if _, err := unix.GetsockoptInt(controlFD, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
@@ -232,8 +233,9 @@ func (s *supervisor) hold(cmd command, answer chan<- started) {
 	}
 }
 
-// endAll kills the command, if it still runs, and all that it left behind, and waits for their end: for as
-// long as one lives that may not be signalled, and else for killTimeout. It returns how many are left.
+// endAll kills the command, if it still runs, and all processes that it left behind. It waits for their end:
+// as long as one lives that may not be signalled, and otherwise for killTimeout. It returns how many are
+// left.
 func (s *supervisor) endAll(due *schedule) (left int) {
 	var n int
 	var stuck string
@@ -285,7 +287,7 @@ func (s *supervisor) endAll(due *schedule) (left int) {
 	}
 }
 
-// tellCannotEnd reports to the worker, if that is news, which process may not be signalled.
+// tellCannotEnd reports to the worker a change of the process that may not be signalled.
 func (s *supervisor) tellCannotEnd(why string) {
 	if s.said != why {
 		s.said = why
@@ -294,7 +296,7 @@ func (s *supervisor) tellCannotEnd(why string) {
 }
 
 // killTree sends KILL to the whole group, then to each descendant outside it. It returns how many it found,
-// and of those that it may not signal which one and why.
+// and if it may not signal one of them, which one and why.
 func (s *supervisor) killTree() (n int, stuck string) {
 	err := s.signalGroup(unix.SIGKILL)
 	if s.adopts {

@@ -149,7 +149,7 @@ func describe(pid int) string {
 	return "pid " + number + " (" + name + ") " + whose(number)
 }
 
-// whose says to whom a process belongs, or that it may not be signalled though it belongs to this user.
+// whose names the owner of a process, or says that it may not be signalled although it belongs to this user.
 func whose(pid string) string {
 	status, _ := os.ReadFile("/proc/" + pid + "/status")
 	_, after, _ := bytes.Cut(status, []byte("\nUid:"))

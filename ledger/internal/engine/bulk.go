@@ -29,7 +29,7 @@ type BulkStmt struct {
 	Columns    []string // of a compare-and-swap, the first are the key and the expected values
 	Types      []Type   // of the columns
 	OnConflict string   // of an upsert, the clause after its rows
-	// CompareAndSwap says that this is an update, and that each row must exist with its expected value.
+	// CompareAndSwap marks an update: each row must exist with its expected value.
 	CompareAndSwap bool
 	// Compared is how many of the first columns a compare-and-swap compares. From the third on they may be null.
 	Compared int
@@ -91,8 +91,8 @@ func (b *BulkStmt) Constant(first, rows int, args []any) (columns uint64) {
 	return columns
 }
 
-// SparseInsert inserts rows into one table of which many columns are null. To send a null costs as much as to
-// send a value, so it has a BulkStmt for each set of columns that are not null.
+// SparseInsert inserts rows into one table of which many columns are null. Sending a null costs as much as
+// sending a value, so it has a BulkStmt for each set of columns that are not null.
 type SparseInsert struct {
 	table   string
 	columns []string

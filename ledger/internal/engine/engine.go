@@ -28,9 +28,9 @@ type Engine interface {
 	// Begin opens a transaction that holds the write lock. The session is the one of the last Begin, unless its
 	// connection was lost.
 	Begin(ctx context.Context, o BeginOptions) (*Session, Head, error)
-	// Commit makes the transaction durable; a LateSyncer may leave that to Sync. With topics it also takes a
-	// notification of other processes along, where that costs nothing. After ErrUnknown the outcome is not
-	// known. After any other error nothing is durable, and ErrRetry allows to run the transaction again.
+	// Commit makes the transaction durable; a LateSyncer may leave that to Sync. With topics it also sends a
+	// notification to other processes, if that costs nothing. After ErrUnknown the outcome is not known. After
+	// any other error nothing is durable, and ErrRetry allows to run the transaction again.
 	Commit(notify Topic) error
 	// Rollback ends the transaction. An error means that the connection is of no use any more.
 	Rollback() error
@@ -51,7 +51,7 @@ type Engine interface {
 	HighestPos(ctx context.Context, s *Session) (pos int64, known bool, err error)
 	// SchemaDiff returns the objects of the schema that are not as they should be.
 	SchemaDiff(ctx context.Context, s *Session) ([]Object, error)
-	// RepairObject makes one of them as it should be.
+	// RepairObject restores one of them to its definition.
 	RepairObject(s *Session, o Object) error
 	// DropGuards drops the guards, where that makes appending faster.
 	DropGuards(ctx context.Context, s *Session) error
@@ -64,7 +64,7 @@ type Engine interface {
 	Checkpoint(ctx context.Context) (whole bool, err error)
 	// TrimWAL frees the space of a write-ahead log that a long read let grow, if that takes no waiting.
 	TrimWAL(ctx context.Context) (trimmed bool, err error)
-	// MoveWAL moves what is in a write-ahead log into the file, as far as that takes no waiting.
+	// MoveWAL moves the write-ahead log into the file, as far as possible without waiting.
 	MoveWAL(ctx context.Context) error
 	// FreePages gives up to so many free pages of the file back to the system, in the transaction of s, and
 	// returns how many are left; 0 where the database does so itself, or cannot.
@@ -74,8 +74,8 @@ type Engine interface {
 
 	// Notify notifies other processes of the topics, unless the last Commit did. It is best effort.
 	Notify(Topic)
-	// Listen calls wake with the topics that another process notifies of, or with all of them where it may have
-	// committed, until ctx ends.
+	// Until ctx ends, Listen calls wake with the topics of a notification of another process, or with all topics
+	// if another process may have committed.
 	Listen(ctx context.Context, wake func(Topic))
 	// Close is called once, after all other methods have returned.
 	Close() error
@@ -98,8 +98,8 @@ type BeginOptions struct {
 	Since     time.Time     // when the first function began to wait for the write lock
 	LockWait  time.Duration // how long after Since Begin gives up with ErrBusy
 	Exclusive bool          // no other process writes, so that there is no queue for the lock
-	// WarmupQueries are sent in the round trip that begins the transaction, where there is one. They are left
-	// out after a lost connection or an error.
+	// WarmupQueries are sent in the round trip that begins the transaction, if there is such a round trip. They
+	// are left out after a lost connection or an error.
 	WarmupQueries []WarmupQuery
 }
 

@@ -96,7 +96,7 @@ func (s *Session) forget(r *Rows) {
 	r.next, r.prev = nil, nil
 }
 
-// CloseRows closes the rows that are open. They return why to those who go on with them.
+// CloseRows closes the rows that are open. They return the reason to callers that continue.
 func (s *Session) CloseRows(why error) {
 	for s.open != nil {
 		r := s.open

@@ -17,9 +17,9 @@ import (
 )
 
 // A burst is a whole transaction in one round trip. All its statements, COMMIT included, are on their way
-// before the server has begun with the first one, so that the lock is held for as long as the server works
-// and not for as long as a network takes. The server stops at the first statement that fails, and COMMIT is
-// then not executed.
+// before the server has begun with the first one, so that the lock is held while the server works, not while
+// the network is waited for. The server stops at the first statement that fails, and COMMIT is then not
+// executed.
 //
 // A client that is frozen while it sends would keep the lock. So a burst must be small enough that the
 // system takes it from the process at once.

@@ -201,8 +201,8 @@ func (c *connection) PutRow(l *engine.BulkStmt, args []any) error {
 	return err
 }
 
-// commit commits, and waits for everything in the pipeline. The statement after is sent right after it, as a
-// transaction of its own that nothing waits for.
+// commit commits, and waits for everything in the pipeline. The statement after follows it at once, as a
+// transaction of its own that no caller waits for.
 func (c *connection) commit(after string, args ...any) error {
 	tag, err := c.sendCommit(after, args)
 	if err == nil && tag.String() != "COMMIT" {

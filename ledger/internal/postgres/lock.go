@@ -95,7 +95,7 @@ func lockTimeout(wait time.Duration) (milliseconds int64) {
 }
 
 // olderTries is how often a writer tries to get the advisory lock from one that may not write. Between two
-// looks it may pass from one older writer to another one, which does not happen as often as this.
+// looks the lock may pass from one older writer to another, but not this often.
 const olderTries = 5
 
 // waitForOlder waits until the holder of the advisory lock has committed, if it may be a writer, and reads

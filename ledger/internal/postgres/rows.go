@@ -51,7 +51,8 @@ func (r *pipedRows) Close() {
 	}
 }
 
-// prefetch is a query in the pipeline. Its rows are read when they are wanted, or when something after it is.
+// prefetch is a query in the pipeline. Its rows are read when they are wanted, or when rows of a later query
+// are.
 type prefetch struct {
 	conn   *connection
 	before int // statements before it whose results were not read

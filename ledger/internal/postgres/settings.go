@@ -16,8 +16,8 @@ import (
 	"jobledger/ledger/internal/engine"
 )
 
-// A pooler may stand between this program and the server. It refuses most settings at the start of a
-// connection, so that these are set afterwards. And it may give each transaction another session, with the
+// A pooler may stand between this program and the server. A pooler refuses most settings at the start of a
+// connection, so these are set afterwards. And it may give each transaction another session, with the
 // settings of another client: another search_path is another ledger. So each connection puts a mark of its
 // own into its session, and each transaction looks for it.
 
@@ -93,7 +93,7 @@ func (c *connection) apply(ctx context.Context, settings map[string]string) erro
 	return cmp.Or(rows.Err(), err)
 }
 
-// errPooled reports that the session is not the one in which this connection made its settings.
+// errPooled reports that this connection was given another session than the one that it has set up.
 var errPooled = fmt.Errorf("%w: a pooler between this program and the server gives each transaction another "+
 	"session (transaction pooling), which may be one of another ledger", engine.ErrPooled)
 

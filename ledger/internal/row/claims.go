@@ -9,8 +9,8 @@ import (
 	"jobledger/ledger/event"
 )
 
-// The row of an event has the id of its job only where that is enqueued, and the token of its claim only
-// where that begins. A reader that goes along the events knows these of the others.
+// The row of an event has the id of its job only in enqueued, and the token of its claim only in the event
+// that begins the claim. A reader that goes along the events knows these of the others.
 
 // Latest remembers, per job that a read has come across, its id and its latest claim.
 type Latest map[int64]LatestClaim
@@ -79,7 +79,8 @@ func (known Claims) of(n int64) *jobClaims {
 // Each runs a query, and calls fn for each of its rows.
 type Each func(ctx context.Context, fn func(row []driver.Value) bool, query string, args ...any) error
 
-// Complete sets the job and the token of each of some events in a row. wrong is one whose job there is not.
+// Complete sets the job and the token of each of some events in a row. wrong is an event whose job does not
+// exist.
 func (known Claims) Complete(ctx context.Context, each Each, events []*event.Event) (wrong *event.Event,
 	err error) {
 	if len(known) > MaxClaims {

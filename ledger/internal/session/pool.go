@@ -19,8 +19,8 @@ const (
 	extraWait   = 20 * time.Millisecond
 )
 
-// Pool holds the connections for reading. The one that was used last is used next, so that those which are
-// not needed stay idle, and are closed where they are dear.
+// Pool holds the connections for reading. The connection used last is used next, so that spare ones stay
+// idle, and are closed if they are expensive.
 type Pool struct {
 	slots  chan struct{} // holds one element for each read that goes on
 	normal chan struct{} // likewise, for those on one of the normal connections; nil: all are normal

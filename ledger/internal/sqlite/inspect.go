@@ -115,7 +115,7 @@ func InspectFileOnly(ctx context.Context, dsn string) (*Inspection, error) {
 	return inspect(ctx, path, true)
 }
 
-// inspectable returns the path of the ledger at dsn, without links, if its first page says that it is one.
+// inspectable returns the path of the ledger at dsn, without links, if its first page is that of a ledger.
 func inspectable(ctx context.Context, dsn string) (string, error) {
 	path, o, err := parseDSN(dsn)
 	if err != nil {
@@ -209,7 +209,7 @@ FROM pragma_application_id, pragma_user_version, pragma_page_size, sqlite_dbpage
 	return f, err
 }
 
-// walFormat is byte 19 of a SQLite file in WAL mode; it is 1 in any other.
+// walFormat is byte 19 of a SQLite file in WAL mode; other files have 1 there.
 const walFormat = 2
 
 // walOf describes the -wal file of the database at path, which has no links; nil if there is none, or if it

@@ -15,8 +15,8 @@ import (
 // writers (https://sqlite.org/wal.html#walresetbug).
 var oldestSQLite = [3]int{3, 51, 3}
 
-// checkVersion returns ErrNewerSchema for a version that this program does not know, and ErrDamaged for one
-// that there cannot be.
+// checkVersion returns ErrNewerSchema for a version that this program does not know, and ErrDamaged for an
+// impossible one.
 func checkVersion(path string, version int) error {
 	steps, err := schema.SQLite()
 	switch {

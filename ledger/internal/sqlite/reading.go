@@ -17,7 +17,7 @@ import (
 )
 
 // Reading a ledger that this process may not write, or must not. SQLite needs the -shm file for reading too,
-// and makes it next to the ledger. So there are three ways, of which the first that works is taken:
+// and makes it next to the ledger. The first of three ways that works is taken:
 //
 //   - without a -wal file the ledger is read as a file that does not change (immutable). Whether it did is
 //     looked at when a snapshot begins and when it ends.

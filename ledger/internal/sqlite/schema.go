@@ -100,8 +100,8 @@ func (f *Engine) RepairObject(s *engine.Session, o engine.Object) (err error) {
 	return err
 }
 
-// dropObject drops what SQLite takes the object for, which a forged definition may hide. It drops a table
-// only if its definition says that it is one.
+// dropObject drops what SQLite takes the object for, which a forged definition may hide. It drops an object
+// as a table only if its definition says that it is a table.
 func dropObject(s *engine.Session, o engine.Object) error {
 	rows, err := s.Query(context.Background(), `SELECT type FROM sqlite_schema WHERE name = ?`, o.Name)
 	if err != nil {

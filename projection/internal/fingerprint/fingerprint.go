@@ -20,7 +20,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of what is looked at, in bytes.
+// Limits of what is read, in bytes.
 const (
 	maxLine   = 1 << 10 // of the last line
 	maxFolded = 200
@@ -98,7 +98,7 @@ func Fold(detail string) string {
 	return text
 }
 
-// folded is what stands in the place of a part of line.
+// folded is the placeholder for a part of line.
 func folded(line string, from, to int) string {
 	part := line[from:to]
 	next, _ := utf8.DecodeRuneInString(line[to:])

@@ -250,7 +250,7 @@ func (c *Causes) of(name string) *queueCourse {
 	return q
 }
 
-// hold counts a job that is held from now on by the process with this boot, or, with -1, no longer is.
+// hold counts a job that the process with this boot holds from now on, or with -1 no longer holds.
 func (c *Causes) hold(j *waiting, n int64, boot string) {
 	q := c.of(j.queue)
 	q.held += n

@@ -25,7 +25,7 @@ type turn struct {
 	spent [causes]int64 // up to at
 }
 
-// turn notes what is so from at on.
+// turn records a change of the state at the time at.
 func (c *course) turn(at int64, now facts) {
 	c.pass(at)
 	c.facts = now

@@ -53,7 +53,7 @@ type queueDepth struct {
 	peak               Peak
 }
 
-// NewDepth returns a Depth of one queue, or of all; merged: they are one, whose name is "".
+// NewDepth returns a Depth of one queue, or of all; merged: they are counted as one, whose name is "".
 func NewDepth(queue string, merged bool) *Depth {
 	f := &Depth{queue: queue, merged: merged, queues: make(map[string]*queueDepth),
 		later: make(map[int64]laterJob)}

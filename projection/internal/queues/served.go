@@ -20,7 +20,7 @@ type Life struct {
 	Began, Ended         time.Time
 }
 
-// announced is a queue that a process announced that it serves.
+// announced is a queue that a process announced at its start.
 type announced struct{ boot, queue string }
 
 // service is that a process serves a queue.
@@ -30,7 +30,7 @@ type service struct {
 	life         *Life
 }
 
-// change is that one more process serves a queue, or one less.
+// change is a moment at which the number of processes that serve a queue rises or falls by one.
 type change struct {
 	at, by int64
 	*service

@@ -159,7 +159,7 @@ func ProcessEnd(ctx context.Context, pid int) {
 	}
 }
 
-// processExists reports whether a process has this number, as far as this one may know.
+// processExists reports whether a process has this number, as far as this process may see.
 func processExists(pid int) bool {
 	process, err := os.FindProcess(pid)
 	if err != nil {

@@ -14,7 +14,7 @@ type SeenEnd struct {
 }
 
 // Holds reports whether the ledger, whose last event is at tail, still has what was seen. Events that were
-// archived and removed count as there.
+// archived and removed count as present.
 func (e SeenEnd) Holds(ctx context.Context, tx *ledger.Tx, tail int64) (bool, error) {
 	if tail < e.Pos || e.Last == nil {
 		return tail >= e.Pos, nil

@@ -43,7 +43,8 @@ type Options struct {
 	Dir     string // the folder for the temporary one; default os.TempDir
 }
 
-// Result is what a run measured. What does not apply to its phase is nil. The JSON names never change.
+// Result is what a run measured. A field that does not apply to the phase is nil. The JSON names never
+// change.
 type Result struct {
 	Phase        string   `json:"phase"`
 	Engine       string   `json:"engine"`

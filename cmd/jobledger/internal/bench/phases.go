@@ -142,7 +142,7 @@ func (b *run) finish(ctx context.Context, jobs int) error {
 	return past.setExecutions(done, after.left)
 }
 
-// everywhere does a task in all processes of the run. It returns what they counted, and when they began. The
+// everywhere does a task in all processes of the run. It returns their counts, and when they began. The
 // function during, if not nil, runs meanwhile; when it returns, the processes are stopped.
 func (b *run) everywhere(
 	ctx context.Context, phase string, during func() error,

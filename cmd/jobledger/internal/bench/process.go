@@ -91,9 +91,9 @@ func (t task) elsewhere(ctx context.Context) (_ *process, err error) {
 	}, nil
 }
 
-// Process does the part of a run that another process has started this one for. It reads a task from stdin,
-// says that it is ready, waits for a line, does the task and writes its tally to stdout. It stops when stdin
-// ends.
+// Process runs the part of a benchmark that the parent process started this one for. It reads a task from
+// stdin, says that it is ready, waits for a line, does the task and writes its tally to stdout. It stops when
+// stdin ends.
 func Process(stdin io.Reader, stdout io.Writer) (err error) {
 	in := bufio.NewReader(stdin)
 	line, err := in.ReadBytes('\n')

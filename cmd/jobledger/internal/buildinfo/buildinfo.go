@@ -23,7 +23,7 @@ type Build struct {
 	Arch     string  `json:"arch"`
 }
 
-// What a release is made of: the linker sets these (-ldflags -X), and leaves them empty in other builds.
+// The version of a release: the linker sets these (-ldflags -X); they are empty in other builds.
 var release, revision, time string
 
 // Read returns the build of the running program.

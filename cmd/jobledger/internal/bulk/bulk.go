@@ -137,8 +137,8 @@ func (a *Act) pages(ctx context.Context) iter.Seq2[[]projection.Job, error] {
 	}
 }
 
-// Spread returns the delay of a job that is one of many, which are to run within d: a share of d by a hash of
-// its id, so that an act that is continued gives it the same.
+// Spread returns the delay of one of many jobs that are to run within d: a share of d by a hash of its id, so
+// that a continued act gives the job the same delay.
 func Spread(id event.JobID, d time.Duration) time.Duration {
 	if d <= 0 {
 		return 0

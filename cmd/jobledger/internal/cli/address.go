@@ -68,7 +68,8 @@ func CheckNewFile(flag, name string) error {
 		"'jobledger export --db FILE | jobledger import - --db postgres://…' puts a ledger into PostgreSQL")
 }
 
-// SplitDSN splits the DSN of a file into its path and its options. That of a server it returns as the path.
+// SplitDSN splits the DSN of a file into its path and its options. The address of a server is returned as the
+// path.
 func SplitDSN(dsn string) (path, options string) {
 	path, isURL := strings.CutPrefix(dsn, "sqlite:")
 	if isURL {

@@ -280,7 +280,7 @@ func Hostname(otherwise string) string {
 	return strings.ToValidUTF8(host, "\uFFFD")
 }
 
-// ActorAs is who acts: the one that --actor or its variable names, else role.
+// ActorAs returns the acting name: that of --actor or its variable, else role.
 func (p *Program) ActorAs(role string) string {
 	if p.Actor != p.DefaultActor() {
 		return p.Actor

@@ -102,7 +102,7 @@ const (
 	JobNames      = "jobs"
 )
 
-// namesOfFlag says what the value of a flag is the name of.
+// namesOfFlag says of what sort of thing the value of a flag is the name.
 var namesOfFlag = map[string]string{"queue": QueueNames, "worker": WorkerNames, "job": JobNames,
 	"after": JobNames, "before": JobNames}
 

@@ -195,7 +195,7 @@ type (
 	Flag = urfave.Flag
 	// BoolFlag is a flag without a value.
 	BoolFlag = urfave.BoolFlag
-	// StringFlag is a flag with a value that is taken as it is.
+	// StringFlag is a flag whose value is not interpreted.
 	StringFlag = urfave.StringFlag
 	// StringSliceFlag is a flag that may be repeated; [ListFlag] makes one.
 	StringSliceFlag = urfave.StringSliceFlag

@@ -149,8 +149,8 @@ func (p *Program) helpWidth() int {
 // allWord as the argument of help shows every command.
 const allWord = "all"
 
-// FirstWords are the commands of the first screen of help, by what they are for. The others work as well:
-// 'jobledger help all' lists them.
+// FirstWords are the commands of the first screen of help, by purpose. The others work as well: 'jobledger
+// help all' lists them.
 var FirstWords = []struct {
 	Group    string
 	Commands [][2]string // the name, and what it does in as few words as fit next to another one

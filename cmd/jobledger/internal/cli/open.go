@@ -23,8 +23,8 @@ import (
 	"jobledger/ledger/process"
 )
 
-// Open opens the ledger of --db, which must exist, or the copy of it that has also what is archived. The
-// caller closes its Store.
+// Open opens the ledger of --db, which must exist, or its copy that includes what is archived. The caller
+// closes its Store.
 func (p *Program) Open(ctx context.Context) (service *commands.Service, err error) {
 	if p.Opened != nil {
 		service = &commands.Service{Store: p.Opened.Share()}

@@ -12,8 +12,8 @@ import (
 // packageDB is the ledger of the package's units. Tests set it.
 var packageDB = "/var/lib/jobledger/jobs.db"
 
-// findDB returns the ledger that is meant without --db: that of this folder, else the user's, else that of
-// the package for those who may read it, each where it is there; else that of this folder is made.
+// findDB returns the ledger to use without --db: the first that exists of this folder's, the user's, and the
+// package's if the user may read it; if none exists, this folder's, which is then made.
 func findDB() string {
 	if _, err := os.Stat(DefaultDB); !errors.Is(err, fs.ErrNotExist) {
 		return DefaultDB

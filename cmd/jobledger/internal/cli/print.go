@@ -64,7 +64,7 @@ func PrintJSONLines[T any](p *Program, list []T) error {
 	return nil
 }
 
-// PrintJSONOf prints what of makes of each of list as one line of JSON.
+// PrintJSONOf applies of to each element of list, and prints the results as lines of JSON.
 func PrintJSONOf[T, V any](p *Program, list []T, of func(T) V) error {
 	for _, v := range list {
 		if err := p.PrintJSON(of(v)); err != nil {
@@ -121,8 +121,8 @@ func (p *Program) Describe(e event.Event) string { return words.Describe(e, p.No
 func widthOf(columns []string) int { return uniseg.StringWidth(strings.Join(columns, "  ")) }
 
 // PrintEvent prints the columns of a listing, each in the style of its index, and then text. On a terminal
-// text is wrapped: to the right of the columns if there is room, otherwise below them, and so are columns
-// that do not fit. In a pipe it is one line.
+// text is wrapped, to the right of the columns if there is room, otherwise below them. Columns that do not
+// fit are put below too. In a pipe it is one line.
 func (p *Program) PrintEvent(columns []string, paints []words.Style, text string) error {
 	for n := len(columns) - 1; p.Width > 0 && n > 0 && widthOf(columns) > p.Width; n-- {
 		text = strings.TrimSpace(columns[n]) + " " + text

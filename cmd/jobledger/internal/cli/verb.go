@@ -122,7 +122,7 @@ func (v Verb) checkArgs(l line) error {
 	return nil
 }
 
-// SeeHelp is the hint where there is no better one; verb is empty for the whole program.
+// SeeHelp is the default hint; verb is empty for the whole program.
 func SeeHelp(verb string) string {
 	if verb == "" {
 		return "see '" + ProgramName + " --help'"

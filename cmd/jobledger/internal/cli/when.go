@@ -88,7 +88,7 @@ func (p *Program) MomentFlag(c *Context, name string, tx *ledger.Tx) (m projecti
 	return m, true, err
 }
 
-// At returns a copy of p whose clock is stopped at m, so that ages and lateness are printed as of then.
+// At returns a copy of p whose clock is stopped at m, so that ages and lateness are printed as of m.
 func (p *Program) At(m projection.Moment) *Program {
 	then := *p
 	zone := p.Now().Location()
@@ -119,8 +119,8 @@ func (p *Program) PastFlag(c *Context, tx *ledger.Tx) (past Past, err error) {
 	return query.ReadPast(c.Context, tx, nil, p.Now())
 }
 
-// AtCopy returns p with its clock stopped at the moment of which the ledger is a copy; any other ledger
-// leaves it as it is.
+// AtCopy returns p with its clock stopped at the moment of the copy, if the ledger is one; otherwise p
+// unchanged.
 func (p *Program) AtCopy(c *Context, tx *ledger.Tx) (*Program, error) {
 	made, ok, err := status.CopyOf(c.Context, tx)
 	if err != nil || !ok {

@@ -132,7 +132,7 @@ func (d *examination) tables(ctx context.Context, tx *ledger.Tx) (damaged bool) 
 	return damaged
 }
 
-// remedy is what helps where a check failed with err. A backup helps only where the ledger cannot be read.
+// remedy is the advice if a check failed with err. A backup helps only where the ledger cannot be read.
 func (d *examination) remedy(err error) string {
 	file, isFile := errors.AsType[*fs.PathError](err)
 	switch {
@@ -174,7 +174,7 @@ func (d *examination) copied(ctx context.Context, tx *ledger.Tx) error {
 	return err
 }
 
-// ofLive leaves a check out where the ledger is a copy: nothing is to be done about what was so then.
+// ofLive skips a check if the ledger is a copy: nothing can be done about the past.
 func (d *examination) ofLive(check func(context.Context, *ledger.Tx) error) func(context.Context,
 	*ledger.Tx) error {
 	return func(ctx context.Context, tx *ledger.Tx) error {

@@ -25,7 +25,7 @@ const (
 	Advice  Severity = "advice"  // worth knowing
 )
 
-// Finding is one thing that is not as it should be.
+// Finding is one thing that is wrong.
 type Finding struct {
 	Code     string   `json:"code"` // one of the constants below
 	Severity Severity `json:"severity"`

@@ -31,7 +31,7 @@ func (d *examination) service() {
 	}
 }
 
-// unitsOwner returns the user of the units and its group; ok is false where this is not the units' ledger.
+// unitsOwner returns the user of the units and its group; ok is false if this is not the units' ledger.
 func (d *examination) unitsOwner() (uid, gid int, ok bool) {
 	if _, is := d.unitsLedger(); !is {
 		return 0, 0, false
@@ -40,7 +40,7 @@ func (d *examination) unitsOwner() (uid, gid int, ok bool) {
 }
 
 // unitsLedger returns the address of the ledger that the units of the packages use, and whether it is this
-// one; it is not where none are installed.
+// one; false if no units are installed.
 func (d *examination) unitsLedger() (address string, is bool) {
 	root := d.Root
 	installed := false

@@ -72,7 +72,7 @@ func (d *examination) differs(ctx context.Context) bool {
 	return true
 }
 
-// backlog reads the size of the backlog a second time. One that only a short read held up is gone by then.
+// backlog reads the size of the backlog a second time. A file that only a short read kept is gone by then.
 func (d *examination) backlog(ctx context.Context, before ledger.FileFacts) {
 	select {
 	case <-ctx.Done():

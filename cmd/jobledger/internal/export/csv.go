@@ -13,7 +13,7 @@ import (
 	"jobledger/projection/follow"
 )
 
-// csvColumns are the fields of an attempt, named as in its JSON, and what it failed of.
+// csvColumns are the fields of an attempt, named as in its JSON, and its error.
 var csvColumns = []string{"job", "attempt", "queue", "worker", "boot", "host", "pid", "claimed_at",
 	"last_heartbeat",
 	"ended_at", "outcome", "exit_code", "signal", "error_code"}

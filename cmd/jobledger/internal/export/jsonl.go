@@ -22,7 +22,7 @@ type LinesOptions struct {
 	Bodies   bool             // with payloads, results and salts; only such lines can be imported
 	Progress func(events int) // called now and then with the number of events since the last call; may be nil
 
-	// Withhold returns an event as its reader may see it; nil: as it is.
+	// Withhold returns an event without what its reader may not see; nil: events are not changed.
 	Withhold func(event.Event) event.Event
 }
 
@@ -53,8 +53,8 @@ func Lines(
 	return events, buffer.Flush()
 }
 
-// linesOf yields the events of w, which is not empty. It ends with ErrBusy where some of them leave the
-// ledger for an archive before they are read, and does not pass over them.
+// linesOf yields the events of w, which is not empty. It ends with ErrBusy, instead of skipping events, if
+// some leave the ledger for an archive before they are read.
 func linesOf(ctx context.Context, store *ledger.Store, w Window, bodies bool) iter.Seq2[
 	event.Line, error] {
 	return func(yield func(event.Line, error) bool) {
@@ -77,8 +77,8 @@ func linesOf(ctx context.Context, store *ledger.Store, w Window, bodies bool) it
 	}
 }
 
-// stillHas returns ErrBusy if the event at pos has left the ledger for an archive. One that is missing for
-// another reason is for verify.
+// stillHas returns ErrBusy if the event at pos has left the ledger for an archive. A body that is missing for
+// another reason is left to verify.
 func stillHas(ctx context.Context, store *ledger.Store, pos int64) error {
 	return store.Read(ctx, func(tx *ledger.Tx) error {
 		horizon, err := projection.Horizon(ctx, tx)

@@ -65,7 +65,7 @@ type spanWriter struct {
 	spans  int          // in groups
 }
 
-// spanJob is what the spans of a job have in common. The zero value is that of a job which is not known.
+// spanJob has the fields that the spans of a job share. The zero value stands for an unknown job.
 type spanJob struct {
 	queue, key  string
 	traceparent string // "": it has none that can be used

@@ -22,7 +22,7 @@ import (
 // spanSystem is the messaging.system of spans, the namespace of their services and the name of their scope.
 const spanSystem = "jobledger"
 
-// What no trace and no span has as its id.
+// The ids that no trace and no span may have.
 const (
 	noTrace = "00000000000000000000000000000000"
 	noSpan  = "0000000000000000"
@@ -86,7 +86,7 @@ func numberAttribute(key string, value int64) spanAttribute {
 	return spanAttribute{Key: key, Value: spanValue{Number: strconv.FormatInt(value, 10)}}
 }
 
-// texts are those of pairs, a name and its value by turns, that have a value.
+// texts are the pairs, alternating names and values, that have a value.
 func texts(pairs ...string) (list []spanAttribute) {
 	for pair := range slices.Chunk(pairs, 2) {
 		if pair[1] != "" {

@@ -113,7 +113,7 @@ func (t *tracer) watch(e event.Event, claim *follow.Claim) error {
 	return nil
 }
 
-// laneOf returns the lane of a worker process, a new one where it has none.
+// laneOf returns the lane of a worker process, a new one if it has none.
 func (t *tracer) laneOf(w event.Worker) *traceLane {
 	lane := t.lanes[w]
 	if lane == nil {

@@ -25,8 +25,8 @@ func (w Window) Empty() bool { return w.Until <= w.After }
 
 // EachEvent calls fn with the events of w, each with the queue of its job, which is empty for events of no
 // job. Before them, seed gets the transitions that led to the jobs open at w.After, job by job; nil if the
-// caller needs none. It costs these jobs and the events of w, not what came before. It stops at the first
-// error of fn or seed and returns it.
+// caller needs none. Its cost grows with these jobs and the events of w, not with earlier events. It stops at
+// the first error of fn or seed and returns it.
 func EachEvent(
 	ctx context.Context, store *ledger.Store, w Window, seed, fn func(e event.Event, queue string) error,
 ) error {

@@ -44,7 +44,7 @@ var ExitMeanings = []ExitMeaning{
 	{ExitNotFound, "not_found", "the worker's command is not found"},
 }
 
-// WordOf returns the word of an exit code, that of [ExitUnexpected] where it has none.
+// WordOf returns the word of an exit code, that of [ExitUnexpected] if it is unknown.
 func WordOf(code int) string {
 	for _, m := range ExitMeanings {
 		if m.Code == code {

@@ -117,7 +117,7 @@ func Explain(err error) (code int, message, hint string) {
 	return f.Exit, f.Detail, f.Hint
 }
 
-// InRequest is what is wrong, as HTTP says it: with the field that it is about.
+// InRequest is an error of a request over HTTP, with the field that is wrong.
 func (f Fault) InRequest() string {
 	if f.asked {
 		return f.Field + ": " + f.Detail

@@ -18,10 +18,10 @@ type Compacted struct {
 	Before, After int64 // size of the file in bytes
 }
 
-// Compact rewrites the ledger at path without its free pages, so that the file is as small as it can be, and
-// so that it may shrink later. The copy is checked and durable before it takes the name of the ledger, in one
-// step; then the old file is removed. A crash leaves one of the two as the ledger, and at most one more file
-// next to it. The folder needs room for the copy.
+// Compact rewrites the ledger at path without its free pages, so that the file is as small as possible and
+// can shrink later. The copy is checked and durable before it takes the name of the ledger, in one step; then
+// the old file is removed. A crash leaves one of the two as the ledger, and at most one more file next to it.
+// The folder needs room for the copy.
 //
 // Errors: InUseError if the ledger is open in any process; ErrOwner; ErrUnsound if the copy fails the checks
 // of SQLite; ledger.ErrEngine where the system is not Linux.

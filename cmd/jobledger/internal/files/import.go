@@ -25,8 +25,8 @@ type ImportOptions struct {
 }
 
 // Import makes a ledger of an exported history. Each line, each transition and each digest is checked. All of
-// it is written, or nothing: into an empty ledger in one transaction, and a new file appears when it is
-// whole.
+// it is written, or nothing: an empty ledger is filled in one transaction, and a new file appears when it is
+// complete.
 //
 // Errors: ErrEmpty, ErrBadHistory, ErrLeftover; load.ErrNotEmpty.
 func Import(ctx context.Context, content *io.SectionReader, o ImportOptions) (load.Loaded, error) {
@@ -64,7 +64,8 @@ func (o ImportOptions) load(ctx context.Context, content *io.SectionReader) (loa
 	})
 }
 
-// newLoaded makes a ledger at path with what load writes into it, in steps or, where that cannot be, at once.
+// newLoaded makes a ledger at path with what load writes into it, in steps or, if that is not possible, at
+// once.
 func newLoaded(ctx context.Context, path, options string, fill func(*staging) (load.Loaded, error)) (
 	loaded load.Loaded, err error) {
 	for _, inSteps := range []bool{true, false} {
@@ -86,7 +87,8 @@ func newLoaded(ctx context.Context, path, options string, fill func(*staging) (l
 	return loaded, load.ErrLoadAtOnce
 }
 
-// splitDSN splits the DSN of a file into its path and its options. That of a server it returns as the path.
+// splitDSN splits the DSN of a file into its path and its options. The address of a server is returned as the
+// path.
 func splitDSN(dsn string) (path, options string) {
 	path, isURL := strings.CutPrefix(dsn, "sqlite:")
 	if isURL {

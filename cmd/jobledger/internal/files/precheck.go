@@ -34,7 +34,7 @@ func (r *restore) migrate(ctx context.Context) error {
 type openFunc func(context.Context, string, func(*ledger.Tx, ledger.FileFacts) error) error
 
 // precheck refuses to replace a ledger that is in use, or that holds events which the backup does not. With
-// Force it refuses only what is not a ledger, and one that is open.
+// Force it refuses only a file that is not a ledger, and a ledger that is open.
 func (r *restore) precheck(ctx context.Context, open openFunc) error {
 	var busy []status.Worker
 	var lost audit.Lost

@@ -31,9 +31,9 @@ type Replayed struct {
 }
 
 // Replay makes a copy of the ledger in source as it was after the event Until. Payloads that were erased
-// since are missing in the copy; its queues are then paused. Its last event but those pauses is imported,
-// which says of which moment it is a copy. Findings list what audit.Verify finds wrong with the copy, which
-// are no error.
+// since are missing in the copy; its queues are then paused. Its last event, except for these pauses, is
+// imported, which names the moment of the copy. Findings list what audit.Verify finds wrong with the copy,
+// which are no error.
 //
 // Errors: ErrExists, ErrLeftover, ErrBadSource.
 func Replay(ctx context.Context, source *ledger.Store, o ReplayOptions) (done Replayed, err error) {

@@ -15,7 +15,7 @@ import (
 	"jobledger/projection/query"
 )
 
-// What from and to are about, as values of by.
+// The values of by: which times from and to limit.
 const (
 	ByEnqueued = "enqueued"
 	ByFinished = "finished"
@@ -49,7 +49,7 @@ func badInput(field, format string, args ...any) *query.InputError {
 	return &query.InputError{Field: field, Reason: fmt.Sprintf(format, args...)}
 }
 
-// badName returns an error about a name that is none of names.
+// badName returns an error about a name that is not in names.
 func badName(field, what, name string, names []string) *query.InputError {
 	e := badInput(field, "there is no %s %.40q", what, name)
 	e.Hint = "the " + what + "s are " + strings.Join(names, ", ")

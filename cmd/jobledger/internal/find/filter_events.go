@@ -40,7 +40,7 @@ func Events(asked url.Values, now time.Time) (q query.Events, err error) {
 // AttemptFields are what claims can be asked for by, but for the job and the owner's overlap.
 var AttemptFields = []string{"at", "from", "to", "queue", "worker", "outcome", "code"}
 
-// Attempts reads which claims of the ledger of tx are asked for; job is the number of theirs, or 0.
+// Attempts reads which claims are asked for in the ledger of tx; job is the number of their job, or 0.
 func Attempts(ctx context.Context, tx *ledger.Tx, asked url.Values, job int64, now time.Time) (
 	q query.Attempts, err error) {
 	w, err := Window(asked, now)

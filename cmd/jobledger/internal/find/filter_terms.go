@@ -123,8 +123,8 @@ var aspects = map[string]projection.Aspect{"": projection.OfWord, "queue": proje
 	"worker": projection.OfWorker, "error": projection.OfError, "kind": projection.OfKind,
 	"actor": projection.OfActor, "id": projection.OfID, "pos": projection.OfPos}
 
-// several are the keys of which a job can have several values. Of the others, terms of one key say any of
-// their values.
+// several are the keys of which a job can have several values. For the other keys, several terms of one key
+// mean any of their values.
 var several = []string{"", "tag", "kind", "actor"}
 
 // addFind adds what the field find says to f.

@@ -178,7 +178,7 @@ func (r Ref) Number(ctx context.Context, tx *ledger.Tx) (int64, error) {
 	return j.N, err
 }
 
-// Read is [Ref.Find] on a snapshot of its own.
+// Read calls [Ref.Find] on a snapshot of its own.
 func (r Ref) Read(ctx context.Context, service *commands.Service) (j projection.Job, err error) {
 	return ledger.Read(ctx, service.Store, func(tx *ledger.Tx) (projection.Job, error) {
 		return r.Find(ctx, tx)

@@ -54,8 +54,8 @@ func (r Ref) AsOf(m projection.Moment) Ref {
 // lastWord as a JOB is the newest job.
 const lastWord = "last"
 
-// Typed is the job that a person named so: by its id, an end of that, its number, or as the last one.
-// Programs that name a job by its id, such as those of the API, have a [Ref] without a number.
+// Typed is the job that a person named: by its id, an end of the id, its number, or as the last one. Programs
+// that name a job by its id, such as those of the API, have a [Ref] without a number.
 func Typed(text string) Ref {
 	if text == lastWord {
 		return Ref{Last: true}
@@ -68,8 +68,8 @@ func Typed(text string) Ref {
 	return r
 }
 
-// findByNumber finds the job whose first event is at pos r.NO. If an id begins with these digits too, it
-// is left open which job is meant.
+// findByNumber finds the job whose first event is at pos r.NO. If an id begins with these digits too, the
+// reference is ambiguous.
 func (r Ref) findByNumber(ctx context.Context, tx *ledger.Tx) (projection.Job, error) {
 	found, err := projection.Find(ctx, tx, r.ID, candidates+1)
 	if err != nil {

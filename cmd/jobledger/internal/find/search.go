@@ -20,8 +20,8 @@ type Ended struct {
 
 func (e *Ended) Error() string { return "the time of the search is over" }
 
-// A search looks at the jobs in windows of their numbers, and ends between two of them. One takes so long
-// that a query costs little against what it looks at, and so short that the search ends in time.
+// A search looks at the jobs in windows of their numbers, and ends between two of them. A step is long enough
+// that a query costs little per job, and short enough that the search ends in time.
 const (
 	firstWindow = 64 // numbers
 	windowTime  = 50 * time.Millisecond

@@ -6,8 +6,8 @@
 //	err = report.Depth.WriteSVG(chart) // the report shows it as depth.svg
 //
 // A [Report] is data: which workers lost jobs, what was taken back, refused and given up, failures by cause,
-// what operators did, the depth of the queues minute by minute, and what is wrong with the ledger. It
-// costs memory for what went wrong, not for what went well, and it prints the first rows of each table.
+// what operators did, the depth of the queues minute by minute, and what is wrong with the ledger. Its memory
+// grows with what went wrong, not with what went well, and it prints the first rows of each table.
 //
 // [WriteFolder] makes the folder of 'jobledger incident': the report, and the events, the attempts and a
 // trace, which package export writes. The package opens no ledger.

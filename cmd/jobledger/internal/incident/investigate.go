@@ -146,8 +146,8 @@ func (in *investigation) askWorkers(end time.Time) (err error) {
 	return err
 }
 
-// eventsOfTimeline are those of workers, schedules and the ledger, and the refused writes. What else there is
-// concerns jobs, or is an act.
+// eventsOfTimeline are the kinds of events about workers, schedules and the ledger, and refused writes. All
+// other events are about jobs, or are acts.
 var eventsOfTimeline = event.KindsThat(func(k event.Kind) bool {
 	return k == event.KindRefused || !k.OfJob() && !k.OfOperator()
 })

@@ -22,7 +22,7 @@ type Report struct {
 	Ledger string // its path or address
 	Window export.Window
 
-	// WindowOnly says that events.jsonl has the events of Window, not also those before it.
+	// WindowOnly says that events.jsonl has only the events of Window, without those before it.
 	WindowOnly bool
 
 	Events   int64 // within the window

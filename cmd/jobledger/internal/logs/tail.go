@@ -9,14 +9,14 @@ import (
 	"jobledger/commands/worker/attemptlog"
 )
 
-// SomeSkipped is a number of bytes that is not known.
+// SomeSkipped stands for an unknown number of bytes.
 const SomeSkipped = -1
 
 // compared is how many bytes before a place show whether the file is still what it was there.
 const compared = 64
 
-// tail reads a file that grows, and whose middle is left out when it is long: see package attemptlog. It
-// knows of each byte of the file which byte of the stream it is, so that it shows each one once.
+// tail reads a file that grows, and whose middle is left out when it is long: see package attemptlog. It maps
+// each byte of the file to its place in the stream, so that it shows each one once.
 type tail struct {
 	file  *os.File // nil: not open
 	read  int64    // the place in the file up to which it has been read
@@ -140,8 +140,8 @@ func (t *tail) afterCut(size int64) (text []byte, skipped int64, more bool, err 
 	return text, skipped, false, err
 }
 
-// findMark returns where the mark is that says how much was left out, and how much that is; -1: there is
-// none.
+// findMark returns the place of the mark that says how much was left out, and that number; -1: there is no
+// mark.
 func (t *tail) findMark(whole []byte) (place, out int64) {
 	for at := 0; ; {
 		i, n := attemptlog.FindCut(whole[at:])

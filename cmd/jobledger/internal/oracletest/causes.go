@@ -129,8 +129,8 @@ type life struct {
 	from, until    time.Time
 }
 
-// lives are the processes that announced their start: each lived until it announced its stop, else until the
-// last that it did or the end of a lease that it still holds.
+// lives are the processes that announced their start: each lived until it announced its stop, else until its
+// last act or the end of a lease that it still holds.
 func (l *Ledger) lives() map[Process]*life {
 	all, running := make(map[Process]*life), make(map[Process]int) // starts without a stop
 	stops := make(map[Process]time.Time)

@@ -77,7 +77,7 @@ func (l *Ledger) findClaims() {
 	}
 }
 
-// row is the claim as attempts prints it, as far as it had come at pos.
+// row is the claim as attempts prints it, as of pos.
 func (c *Claim) row(pos int64) Row {
 	r := Row{"job": c.job, "id": c.job, "attempt": float64(c.attempt), "queue": c.queue, "worker": c.Name,
 		"boot": c.Boot, "host": some(c.Host), "pid": c.PID, "claimed_at": stamp(c.from), "last_heartbeat": nil,
@@ -104,8 +104,8 @@ func (c *Claim) row(pos int64) Row {
 	return r
 }
 
-// Attempts is the claims that were live at some time within w, both ends included, as they are at the
-// moment m, with one of the outcomes: "open" is one that has not ended. None: all.
+// Attempts returns the claims that were live at some time within w, both ends included, as of m, with one of
+// the outcomes; "open" is a claim that has not ended. None: all.
 func (l *Ledger) Attempts(w Window, m Moment, outcomes ...string) (rows []Row) {
 	for _, c := range l.claims {
 		ended := c.until > 0 && c.until <= m.Pos
@@ -191,8 +191,8 @@ func (l *Ledger) waits(w Window) map[string][]time.Duration {
 	return waits
 }
 
-// cost is the processor time in seconds and the memory in bytes of the claim, as it was known at pos: nil and
-// 0 where it was not.
+// cost is the processor time in seconds and the memory in bytes of the claim, as of pos; nil and 0 if
+// unknown.
 func (c *Claim) cost(pos int64) (cpu float64, rss any) {
 	if c.used == nil || c.used.Pos > pos {
 		return 0, nil

@@ -5,8 +5,8 @@ import (
 )
 
 // Depth is how many jobs of each queue were queued, and how many held, at the end of each step of w, from the
-// first step in which a job changed its state to the last, of the queues that have any then. If none did,
-// it is how many there are at the end of w, of the queues that have any.
+// first step in which a job changed its state to the last, of the queues that have any then. If none did, it
+// has the numbers at the end of w, for the queues that have jobs.
 func (l *Ledger) Depth(w Window, step time.Duration) (rows []Row) {
 	type depth struct{ queued, held float64 }
 	now := make(map[string]*depth)

@@ -8,8 +8,7 @@
 //	l, err := oracletest.Read(export)
 //	rows := l.Waits(l.Between("pos:10", ""))
 //
-// A [Row] has the names and the values that the program prints with --json. It may lack a name: that is not
-// compared.
+// A [Row] has the names and the values that the program prints with --json. A missing name is not compared.
 //
 // Files in reading order:
 //

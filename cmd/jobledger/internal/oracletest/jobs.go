@@ -33,7 +33,7 @@ func (l *Ledger) List(f Filter, m Moment, past bool) (rows []Row) {
 	return rows
 }
 
-// Show is the job at m, followed by its events up to then; nothing where it was not enqueued yet.
+// Show is the job at m, followed by its events up to then; nothing if it was not enqueued yet.
 func (l *Ledger) Show(id string, m Moment, past bool) (rows []Row) {
 	j := l.jobs(m.Pos)[id]
 	if j == nil {
@@ -67,8 +67,7 @@ func (l *Ledger) EventsOf(w Window, kind string) (rows []Row) {
 	return rows
 }
 
-// Why is why the job is in its state at m, as far as its own events, those of its queue, and the jobs that it
-// waits for say it.
+// Why explains the job's state at m from its own events, those of its queue, and the jobs that it waits for.
 func (l *Ledger) Why(id string, m Moment) (rows []Row) {
 	j := l.jobs(m.Pos)[id]
 	if j == nil {

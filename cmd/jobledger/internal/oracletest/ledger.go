@@ -78,7 +78,7 @@ func Read(export []byte, now time.Time) (*Ledger, error) {
 	return l, nil
 }
 
-// Until is the ledger as it was after the event pos, asked at a time. All that it knows of later is which
+// Until is the ledger as it was after the event pos, asked at a time. Of later events it only knows which
 // processes lived on.
 func (l *Ledger) Until(pos int64, now time.Time) *Ledger {
 	past := &Ledger{Now: now, folded: make(map[int64]map[string]*job), lived: make(map[Process]bool)}
@@ -235,7 +235,7 @@ func stamp(at time.Time) any {
 	return at.UTC().Format("2006-01-02T15:04:05.000000Z")
 }
 
-// some is text; nil where it is empty.
+// some is a pointer to text; nil if it is empty.
 func some(text string) any {
 	if text == "" {
 		return nil

@@ -44,9 +44,8 @@ func (l *Ledger) Codes(w Window, outcomes ...string) (rows []Row) {
 	return rows
 }
 
-// varying are the parts of a failure's detail that differ between failures of one sort, of those that the
-// histories have: what is quoted, addresses, paths, long hexadecimal numbers, and numbers that no letter
-// follows.
+// varying matches the parts of a failure's detail that differ between failures of one sort in the histories:
+// quoted text, addresses, paths, long hexadecimal numbers, and numbers that no letter follows.
 var varying = regexp.MustCompile(`"[^"]*"|'[^']*'|[\w.+-]+@[\w.-]+|\B(?:/[\w.@-]+)+|\b[0-9a-fA-F]{8,}\b|` +
 	`\d+(?:[.:,]\d+)*\b`)
 

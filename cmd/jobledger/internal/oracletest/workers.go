@@ -14,7 +14,7 @@ const silentAfter = 45 * time.Second
 var signs = []string{"claimed", "heartbeat", "succeeded", "failed", "released", "refused", "worker_started",
 	"worker_stopped", "stopped", "survived", "taken_over"}
 
-// acting is the process that caused the event; ok is false where it was none, or that is not known.
+// acting is the process that caused the event; ok is false if no process did, or it is not known which.
 func (l *Ledger) acting(e *Event) (p Process, ok bool) {
 	switch e.Kind {
 	case "worker_started", "worker_stopped", "claimed", "taken_over":
@@ -74,8 +74,8 @@ func (l *Ledger) Silent(w Window) (rows []Row) {
 	return rows
 }
 
-// Workers is every process that had started by m or holds a job then, by name, and what it holds. Whether one
-// that has not stopped lives is another question.
+// Workers is every process that had started by m or holds a job then, by name, and what it holds. It does not
+// ask whether a process that has not stopped is still alive.
 func (l *Ledger) Workers(m Moment) (rows []Row) {
 	type life struct {
 		started, stopped time.Time

@@ -33,8 +33,8 @@ var AttemptColumns = [][2]string{
 	{"after_max_runtime", "whether it succeeded beyond its max runtime"},
 }
 
-// AttemptRow is the values of a claim in these columns, as a [Report] has them. what is for the column of
-// that name; a claim that is open has lasted up to now.
+// AttemptRow returns the values of a claim in these columns of a [Report]. what is the value of the column of
+// that name; an open claim lasts up to now.
 func AttemptRow(a attempts.Attempt, columns []string, what string, now time.Time) (row []any) {
 	known := func(d time.Duration) time.Duration {
 		if d == 0 {

@@ -59,7 +59,7 @@ type DefaultsThenJSON struct {
 	Pos  int64   `json:"pos"`
 }
 
-// NewDefaultsThenJSON is d, as it was at m, for programs.
+// NewDefaultsThenJSON is the JSON form of d at m.
 func NewDefaultsThenJSON(d defaults.Defaults, m projection.Moment) DefaultsThenJSON {
 	return DefaultsThenJSON{NewDefaultsJSON(d), words.TimeOrNull(m.At), m.Pos}
 }

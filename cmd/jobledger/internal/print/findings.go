@@ -37,7 +37,7 @@ func Finding(f audit.Finding) string {
 	return where + ": " + f.Detail
 }
 
-// LogCounts says how many files there were, and leaves out what there was none of.
+// LogCounts says how many files there were of each sort, without the zeros.
 func LogCounts(n logs.Counts) string {
 	text := words.Count(n.Checked, "file") + " checked"
 	for _, part := range []struct {

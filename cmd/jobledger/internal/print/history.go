@@ -52,7 +52,7 @@ func skipped(beats []event.Event) string {
 		words.Gap(longest))
 }
 
-// heartbeats is how many of them events begin with.
+// heartbeats is the number of heartbeats at the beginning of events.
 func heartbeats(events []event.Event) int {
 	for i, e := range events {
 		if e.Kind() != event.KindHeartbeat {

@@ -152,8 +152,8 @@ type WholeJobJSON struct {
 	AfterMaxRuntime bool `json:"after_max_runtime,omitempty"` // it has succeeded, beyond its max runtime
 }
 
-// FullJobJSON is j for programs, if it is of the past with what has become of it; payload and result are in
-// it for those who may see bodies. Its events are not in it.
+// FullJobJSON is the JSON form of j, with its state now if j is of the past, and with payload and result for
+// callers who may see bodies. Its events are not in it.
 func FullJobJSON(j state.Job, bodies bool) WholeJobJSON {
 	full := words.ToFullJSON(j.Job, false)
 	out := WholeJobJSON{full.JobJSON, nil, words.ToExitJSON(j.Exit()), nil,
@@ -194,7 +194,7 @@ func JobState(j projection.Job, now time.Time) string {
 	return text
 }
 
-// keyText is the key of a job, and how long it is its own where that is not for ever.
+// keyText is the key of a job, and for a temporary key how long the job has it.
 func keyText(j projection.Job) string {
 	switch {
 	case j.UniqueWhile == "":

@@ -11,7 +11,7 @@ import (
 	"jobledger/projection"
 )
 
-// Jobs is a table of jobs, to which [AddJob] adds; with past also of what has become of them.
+// Jobs is a table of jobs, to which [AddJob] adds; with past it also has their states now.
 func Jobs(past bool) *words.Table {
 	t := &words.Table{Columns: []words.Column{{Title: "JOB"}, {Title: "STATE", State: true},
 		{Title: "QUEUE", Least: 8},
@@ -75,7 +75,7 @@ type ListedJobJSON struct {
 	*words.StateNow
 }
 
-// JobJSON is a job for programs, with past also with what has become of it.
+// JobJSON is the JSON form of a job, with past also its state now.
 func JobJSON(j projection.Then, exit projection.Exit, past bool) ListedJobJSON {
 	out := ListedJobJSON{words.ToJSON(j.Job), words.ToExitJSON(exit), nil}
 	if past {

@@ -13,7 +13,7 @@ import (
 	"jobledger/projection/status"
 )
 
-// Limits is a table of the limits of queues, and of what they bind.
+// Limits is a table of the limits of queues, with the claims that they bind.
 func Limits(found []status.Limited, zone *time.Location) *words.Table {
 	columns := []words.Column{{Title: "QUEUE", Least: 8}, {Title: "LIVE", Right: true},
 		{Title: "LIMIT", Right: true}, {Title: "PER GROUP", Right: true, Drop: 3}, {Title: "RATE", Drop: 4},
@@ -71,7 +71,7 @@ func perGroup(s limit.Spec) string {
 	return fmt.Sprintf("%d, %s", s.PerGroup, rate(s.PerGroupRate))
 }
 
-// rate is r as it is given to the command.
+// rate is r in the form that the flag takes.
 func rate(r limit.Rate) string {
 	if r.N == 0 {
 		return "-"
@@ -86,8 +86,8 @@ func orDash(n int) string {
 	return fmt.Sprint(n)
 }
 
-// Groups is a table of the groups of a queue with these limits. It has the limit of each group where one is
-// an exception.
+// Groups is a table of the groups of a queue with these limits. If a group has an exception, it has the limit
+// of each group.
 func Groups(found []group.Waiting, l limit.Limit, now time.Time) *words.Table {
 	t := &words.Table{Columns: []words.Column{{Title: "GROUP", Least: 8}, {Title: "QUEUED", Right: true},
 		{Title: "LIVE", Right: true}, {Title: "NEXT"}}}
@@ -170,7 +170,7 @@ func NewLimitJSON(l limit.Limit) LimitJSON {
 	return out
 }
 
-// LimitedJSON is the limits of a queue and what they bind, for programs.
+// LimitedJSON is the JSON form of the limits of a queue, with the claims that they bind.
 type LimitedJSON struct {
 	LimitJSON
 	Live   int64           `json:"live"`
@@ -178,7 +178,7 @@ type LimitedJSON struct {
 	Groups []ExceptionJSON `json:"groups,omitempty"` // by name
 }
 
-// ExceptionJSON is what bounds one group in place of what bounds each, for programs.
+// ExceptionJSON is the JSON form of the limits of one group that differ from those of the others.
 type ExceptionJSON struct {
 	Group   string  `json:"group"`
 	Running *int    `json:"running"` // null: no exception
@@ -207,14 +207,14 @@ func newExceptionJSON(x limit.Exception, live int64) ExceptionJSON {
 		RatePer: x.Rate.Per.Seconds(), Burst: x.Rate.Burst}
 }
 
-// LimitedThenJSON is limits as they were, and what they bound.
+// LimitedThenJSON is the JSON form of the limits of a queue at a moment, with the claims that they bounded.
 type LimitedThenJSON struct {
 	LimitedJSON
 	AsOf *string `json:"as_of" openapi:"optional=as_of,pos"`
 	Pos  int64   `json:"pos"`
 }
 
-// NewLimitedThenJSON is l, as it was at m, for programs.
+// NewLimitedThenJSON is the JSON form of l at m.
 func NewLimitedThenJSON(l status.Limited, m projection.Moment) LimitedThenJSON {
 	return LimitedThenJSON{NewLimitedJSON(l), words.TimeOrNull(m.At), m.Pos}
 }

@@ -20,8 +20,8 @@ func SeenAtWork(w status.Worker, now time.Time) string {
 	return text
 }
 
-// Lost says what a ledger holds that the other one does not, and what that means for its jobs. Times are
-// given in zone.
+// Lost says what a ledger has that the other one lacks, and what that means for its jobs. Times are given in
+// zone.
 func Lost(l audit.Lost, other string, zone *time.Location) string {
 	text := fmt.Sprintf("%s since %s %s not in %s",
 		words.Count(l.Events, "event"), words.Time(l.Since.In(zone)), words.Plural(l.Events, "is", "are"), other)

@@ -51,7 +51,7 @@ type QueueThenJSON struct {
 	Pos  int64   `json:"pos"`
 }
 
-// QueueJSONOf is q, as it is or as it was, for programs.
+// QueueJSONOf is the JSON form of q, now or at a moment.
 func QueueJSONOf(q projection.Queue, past query.Past) any {
 	if !past.Given {
 		return NewQueueJSON(q)

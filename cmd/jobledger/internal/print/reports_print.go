@@ -88,7 +88,7 @@ func (r Report) WriteCSV(w io.Writer, rows [][]any) error {
 	return cmp.Or(err, out.Error())
 }
 
-// plain is a value as text; empty where it is missing.
+// plain is a value as text; empty if it is missing.
 func plain(value any) string {
 	switch v := value.(type) {
 	case nil:

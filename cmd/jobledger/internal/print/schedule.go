@@ -12,7 +12,7 @@ import (
 	"jobledger/projection/schedules"
 )
 
-// Schedules is a table of schedules, as they are at now.
+// Schedules is a table of schedules as of now.
 func Schedules(list []schedules.Schedule, now time.Time) *words.Table {
 	t := &words.Table{Columns: []words.Column{{Title: "SCHEDULE", Least: 8}, {Title: "QUEUE", Least: 8},
 		{Title: "TIMES", Least: 12}, {Title: "NEXT"}, {Title: "IN", Right: true}, {Title: "LAST", Drop: 1}}}
@@ -111,8 +111,8 @@ func backoffText(b event.Backoff) string {
 	return words.BackoffText(b)
 }
 
-// ScheduleZone is the zone in which a schedule counts: its own, or, where it has none because it ticks by a
-// period, that in which times are shown.
+// ScheduleZone is the zone of a schedule: its own, or, for one that ticks by a period, the zone in which
+// times are shown.
 func ScheduleZone(spec event.ScheduleSet, shown *time.Location) *time.Location {
 	if zone, err := cron.Zone(spec.Zone); err == nil && spec.Cron != "" {
 		return zone
@@ -164,7 +164,8 @@ func Schedule(s schedules.Schedule, lastJob string, upcoming []time.Time, now ti
 	return pairs
 }
 
-// TickJSON is what became of a tick, or of several in a row that made no job for one reason, for programs.
+// TickJSON is the JSON form of the outcome of a tick, or of several in a row that made no job for the same
+// reason.
 type TickJSON struct {
 	Tick string `json:"tick" openapi:"format=date-time"` // the first of several
 	// the last of several that made no job for one reason
@@ -190,12 +191,12 @@ func NewTickJSON(t schedules.Tick) TickJSON {
 	return out
 }
 
-// TickOutcomes are what may become of a tick, and what that is called.
+// TickOutcomes are the possible outcomes of a tick, with their names.
 var TickOutcomes = [][2]string{{"at_once", "succeeded at once"}, {"retried", "succeeded after a retry"},
 	{"failed", "failed for good"}, {"cancelled", "cancelled"}, {"running", "running"}, {"waiting", "waiting"},
 	{"skipped", "skipped"}}
 
-// TickOutcome is what became of t, one of TickOutcomes.
+// TickOutcome is the outcome of t, one of TickOutcomes.
 func TickOutcome(t schedules.Tick) string {
 	switch j := t.Job; {
 	case t.Why != "":

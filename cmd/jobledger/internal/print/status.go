@@ -87,7 +87,8 @@ func shownStates(counts iter.Seq[map[event.State]int64]) []event.State {
 	return slices.DeleteFunc(event.States(), func(s event.State) bool { return s == event.Blocked })
 }
 
-// StatusThenJSON is a queue as it was; now is how many jobs it has by now, including those enqueued since.
+// StatusThenJSON is the JSON form of a queue at a moment; now counts its jobs today, including those enqueued
+// since.
 type StatusThenJSON struct {
 	state.Queue
 	AsOf *string    `json:"as_of" openapi:"optional=as_of,pos,now"`
@@ -106,7 +107,7 @@ type CountsJSON struct {
 	Blocked   int64 `json:"blocked,omitempty"`
 }
 
-// StatusJSON is q, as it is at now or as it was, for programs.
+// StatusJSON is the JSON form of q, at now or at a moment.
 func StatusJSON(q status.Queue, past query.Past, now time.Time) any {
 	if !past.Given {
 		return state.NewQueue(q, now)

@@ -59,14 +59,14 @@ func (c Compared) String() string {
 // Same reports whether the ledger's first events are those of the checkpoint.
 func (c Compared) Same() bool { return c.Verdict == Same }
 
-// Restored is an event restored whose ledger, the one that was replaced, had as many events as a checkpoint.
+// Restored is an event restored that replaced a ledger with as many events as a checkpoint.
 type Restored struct {
 	Pos   int64     `json:"pos"`
 	At    time.Time `json:"at"`
 	Actor string    `json:"actor"`
 	From  string    `json:"from"`      // the backup
 	Head  int64     `json:"head_size"` // how many events the ledger had that was replaced
-	// the checkpoint is of all these events, and its root is the one in the event
+	// the checkpoint covers all these events, and its root is the one in the event
 	Exact bool `json:"exact"`
 }
 
@@ -81,8 +81,8 @@ func (r Restored) String() string {
 	return text
 }
 
-// Compare compares the ledger of tx with c. It trusts the stored hashes of blocks: that they are those of the
-// events is for package audit to say. Errors: those of package tree.
+// Compare compares the ledger of tx with c. It trusts the stored hashes of blocks; package audit checks them
+// against the events. Errors: those of package tree.
 func Compare(ctx context.Context, tx *ledger.Tx, c proof.Checkpoint) (Compared, error) {
 	a, err := CompareAll(ctx, tx, []proof.Checkpoint{c}, ByBlocks)
 	if err != nil {
@@ -91,8 +91,8 @@ func Compare(ctx context.Context, tx *ledger.Tx, c proof.Checkpoint) (Compared, 
 	return a.Compared[0], nil
 }
 
-// judge compares c with a ledger of so many events, whose root up to the size of c, or of all its events, is
-// root.
+// judge compares c with a ledger of so many events. root is its root at the size of c, or of all its events
+// if these are fewer.
 func judge(c proof.Checkpoint, events int64, root proof.Hash, names []string) Compared {
 	one := Compared{Checkpoint: c, Events: events, Root: root, Verdict: Same}
 	switch {
@@ -120,8 +120,8 @@ func named(ctx context.Context, tx *ledger.Tx) (names, keys []string, err error)
 	return names, keys, nil
 }
 
-// explain returns the event restored whose ledger, the one that was replaced, had the events of c: the one
-// that says so exactly, or the last one that may. It returns nil if there is none.
+// explain returns the event restored that replaced a ledger with the events of c: the one that matches
+// exactly, or else the last one that may. It returns nil if there is none.
 func explain(ctx context.Context, tx *ledger.Tx, c proof.Checkpoint) (r *Restored, err error) {
 	for e, err := range tx.Events(ctx, ledger.Filter{Kinds: []event.Kind{event.KindRestored}}) {
 		if err != nil {
@@ -149,7 +149,7 @@ type Against struct {
 	From, To int64
 }
 
-// Basis is what of a ledger is compared with checkpoints.
+// Basis is the part of a ledger that is compared with checkpoints.
 type Basis int
 
 // ByBlocks trusts the stored hashes of blocks. ByEvents hashes every event, for when the blocks are not

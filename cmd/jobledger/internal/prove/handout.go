@@ -19,8 +19,8 @@ import (
 // ErrNothingNew means that the ledger has no event since the last checkpoint that these places got.
 var ErrNothingNew = errors.New("nothing is new")
 
-// ErrForked means that the ledger is not what a checkpoint of it says, so that another one would prove a
-// history which was altered.
+// ErrForked means that the ledger contradicts one of its checkpoints, so that a new checkpoint would prove an
+// altered history.
 var ErrForked = errors.New("the ledger differs from a checkpoint of it")
 
 // ErrOtherKey means that a checkpoint was to be signed with keys of which the ledger names none.
@@ -33,8 +33,8 @@ type Head struct {
 }
 
 // NextHead adds the blocks that are missing and returns the checkpoint of all events. Errors:
-// commands.ErrNotSealing; ErrForked where the last one that was handed out does not hold; ledger.ErrDamaged
-// where what is stored is of events that are not there.
+// commands.ErrNotSealing; ErrForked if the last one that was handed out does not hold; ledger.ErrDamaged if
+// what is stored covers events that are missing.
 func NextHead(ctx context.Context, store *ledger.Store) (h Head, err error) {
 	if s, err := projection.ReadSealing(ctx, store); err != nil || !s.On {
 		return h, cmp.Or(err, commands.ErrNotSealing)

@@ -116,9 +116,8 @@ func best(ctx context.Context, tx *ledger.Tx, pos int64, texts [][]byte) (text [
 }
 
 // ProveConsistency proves that the ledger that had the checkpoint with the text older has gone on to the one
-// with the text newer; nil is the last that was handed out, if that is larger, or else one of all events.
-// Errors: ErrForked if one of them does not hold; ErrNotLarger; those of
-// Prove.
+// with the text newer; nil is the last one handed out, if that is larger, or else a checkpoint of all events.
+// Errors: ErrForked if one of them does not hold; ErrNotLarger; those of Prove.
 func ProveConsistency(ctx context.Context, tx *ledger.Tx, older, newer []byte) (p Proved, err error) {
 	first, err := proof.ParseCheckpoint(older)
 	if err != nil {
@@ -160,7 +159,7 @@ func ProveConsistency(ctx context.Context, tx *ledger.Tx, older, newer []byte) (
 	return p, nil
 }
 
-// ErrNotLarger means that the newer one of two checkpoints is not larger, or that the older one is of no
+// ErrNotLarger means that the newer one of two checkpoints is not larger, or that the older one covers no
 // events.
 var ErrNotLarger = errors.New(
 	"the second checkpoint must have more events than the first, which has at least one")

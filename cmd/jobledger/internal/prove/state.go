@@ -15,7 +15,8 @@ type State struct {
 	projection.Sealing
 	Size     int64 // how many events there are
 	Unsealed int64 // of them, those after the last block that has a hash
-	// Head is the checkpoint of all events; nil: sealing is off, or so many are unsealed that it takes long.
+	// Head is the checkpoint of all events; nil: sealing is off, or it would take long because many events are
+	// not sealed.
 	Head *Head
 
 	Seals, HandedOut int64      // how many there are; the second are checkpoints

@@ -44,9 +44,9 @@ func ExportSeals(ctx context.Context, tx *ledger.Tx) (file []byte, n int, err er
 }
 
 // ImportSeals takes in checkpoints that were handed out of another copy of the ledger: what ExportSeals gave,
-// or the file of a place, then without time and place. It takes none unless each is of the ledger's events.
-// Those that the ledger has are left out. It returns how many it took, and left out. Errors: ErrForked;
-// ErrOtherKey; proof.ErrInvalid.
+// or the file of a place, then without time and place. It takes none unless all of them are of the ledger's
+// events. Those that the ledger has are left out. It returns how many it took, and left out. Errors:
+// ErrForked; ErrOtherKey; proof.ErrInvalid.
 func ImportSeals(ctx context.Context, store *ledger.Store, file []byte) (taken, there int, err error) {
 	file = bytes.ReplaceAll(file, []byte("\r\n"), []byte("\n"))
 	list, texts, err := ReadKept(file)

@@ -32,7 +32,7 @@ type Concern struct {
 	Remedy   string // the words of the command that helps, without the program's name; "": none is known
 }
 
-// Line is c with what it is about.
+// Line is the text of c, preceded by its subject.
 func (c Concern) Line() string {
 	if c.Queue == "" {
 		return c.Text
@@ -59,7 +59,7 @@ func Concerns(q status.Queue, now time.Time) (found []Concern) {
 	return append(found, Notes(q, now)...)
 }
 
-// Notes returns what is good to know of q.
+// Notes returns remarks about q that are not problems.
 func Notes(q status.Queue, now time.Time) (found []Concern) {
 	if q.Retrying > 0 {
 		found = append(found, Concern{Queue: q.Name,

@@ -53,7 +53,7 @@ func (j Job) Exit() (exit projection.Exit) {
 	return exit
 }
 
-// Cost is what the last attempt used of which that is known.
+// Cost is what the last attempt with a known cost used.
 func (j Job) Cost() (last event.Cost) {
 	for _, e := range j.Events {
 		if c, ok := event.CostOf(e.Body); ok {

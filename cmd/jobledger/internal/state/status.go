@@ -87,7 +87,7 @@ func NewQueue(q status.Queue, now time.Time) Queue {
 	return out
 }
 
-// Activity says in words what happened, and leaves out what did not.
+// Activity describes in words what happened.
 func Activity(a status.Activity) string {
 	var parts []string
 	for _, part := range []struct {

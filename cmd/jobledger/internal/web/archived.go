@@ -31,7 +31,7 @@ var errReading = door.Refusal(http.StatusServiceUnavailable, "busy",
 // handle answers a request.
 type handle = func(http.ResponseWriter, *http.Request) error
 
-// reading opens the copy of the ledger that has also what is archived.
+// reading opens the copy of the ledger that includes what is archived.
 type reading struct {
 	archive.Reader
 	turn chan struct{} // one at a time, for all who ask
@@ -89,8 +89,8 @@ func (r *reading) open(ctx context.Context) (*ledger.Store, error) {
 	}
 }
 
-// alsoArchived returns routes so that those which only read also answer about what has left the ledger, where
-// the archive is known: what the ledger cannot answer is asked of a copy as if nothing had left.
+// alsoArchived returns routes whose read-only ones also answer about what has left the ledger, if the archive
+// is known: a question that the ledger cannot answer is put to a copy from which nothing has left.
 func (s *Server) alsoArchived(routes []door.Route) []door.Route {
 	if s.reading == nil {
 		return routes
@@ -111,7 +111,7 @@ func (s *Server) alsoArchived(routes []door.Route) []door.Route {
 	return routes
 }
 
-// onCopy answers r, a request for rt, from the copy. If that is not made in time, it is for those who
+// onCopy answers r, a request for rt, from the copy. If the copy is not ready in time, it serves those who
 // ask again.
 func (s *Server) onCopy(w http.ResponseWriter, r *http.Request, rt door.Route) error {
 	wait := wholeWait

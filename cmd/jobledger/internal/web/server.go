@@ -39,7 +39,7 @@ type Times struct {
 	Drain   time.Duration // for the requests that are under way when the server ends
 }
 
-// DefaultTimes are those of a [Config] that sets none.
+// DefaultTimes are the times of a [Config] that sets none.
 var DefaultTimes = Times{Header: 5 * time.Second, Body: 30 * time.Second, Idle: 2 * time.Minute,
 	Ask: door.AskTimeout, Search: api.SearchTime, Archive: 2 * time.Second,
 	Drain: 10 * time.Second}
@@ -139,8 +139,8 @@ func (s *Server) Pages() (paths []string) {
 	return paths
 }
 
-// ShowAll has each of the servers show an overview of all of them; addresses are those of their pages. It is
-// called before they serve.
+// ShowAll makes each of the servers show an overview of all of them; addresses are the addresses of their
+// pages. It is called before they serve.
 func ShowAll(servers []*Server, names, addresses []string) {
 	var all []frame.Ledger
 	for i, s := range servers {

@@ -35,8 +35,8 @@ func (h Heard) Exact() string {
 // midnight, teatime), a day (today, tomorrow, yesterday, tue, next tue, last tue, 24 dec, dec 24 2027,
 // 2026-12-24), or both in either order, or now, and then any number of "+ N UNIT" and "- N UNIT". A day alone
 // is its beginning. What is left open is the last such moment up to now, or with next the first one after
-// now; without a zone it is in now's. A time that the clocks skip is the first moment after it, of one that
-// they show twice it is the first. The text of an error is the end of a sentence that begins with s.
+// now; without a zone it is in now's. A time that the clocks skip is the first moment after it; a time that
+// they show twice is the first of the two. The text of an error is the end of a sentence that begins with s.
 func Spoken(s string, now time.Time, next bool) (h Heard, err error) {
 	h.When, err = ParseWhen(s, now)
 	if err == nil && !IsClockTime(s) {
@@ -84,7 +84,7 @@ func Spoken(s string, now time.Time, next bool) (h Heard, err error) {
 	return h, nil
 }
 
-// day is a day and a time of it as they were said. What was not said is the zero value, and -1 of clock.
+// day is a day and a time of day as they were spoken. What was not said is the zero value, and -1 of clock.
 type day struct {
 	now     bool
 	clock   time.Duration // since midnight
@@ -124,7 +124,7 @@ func monthOf(word string) time.Month {
 	return time.Month(named(word, 12, func(i int) string { return time.Month(i).String() }))
 }
 
-// digits is word as a number; 0: it is none, or of more digits than that.
+// digits is word as a number; 0: it is not a number, or has more digits than allowed.
 func digits(word string, most int) int {
 	n, err := strconv.ParseUint(word, 10, 31)
 	if err != nil || len(word) > most {

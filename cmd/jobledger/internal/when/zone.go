@@ -15,7 +15,7 @@ func ZoneName(zone *time.Location) string {
 	return zone.String()
 }
 
-// localZone is the name of this machine's zone; "": it is not known.
+// localZone is the name of this machine's zone; "": unknown.
 var localZone = sync.OnceValue(func() string {
 	name, set := os.LookupEnv("TZ")
 	if name = strings.TrimPrefix(name, ":"); !set {
@@ -31,9 +31,9 @@ var localZone = sync.OnceValue(func() string {
 	return name
 })
 
-// InUTC says what the first of times, which are UTC, is on a clock in zone: "02:30 is 03:30 here". It is
-// empty where the clock always shows the same, or there are no times. next returns the first time after
-// another one; zero: there is none.
+// InUTC converts the first of times, which are in UTC, to a clock in zone: "02:30 is 03:30 here". It is empty
+// where the clock always shows the same, or there are no times. next returns the first time after another
+// one; zero: there is none.
 func InUTC(next func(time.Time) time.Time, now time.Time, zone *time.Location) string {
 	for _, begin := range []time.Time{now, now.AddDate(0, 6, 0)} { // summer time
 		t := next(begin)

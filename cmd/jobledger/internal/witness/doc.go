@@ -1,7 +1,7 @@
 // Package witness makes every host that works a witness of the ledger: a file in the user's state folder
-// holds the last checkpoint that this host saw. A ledger that an older copy has replaced, or that was
-// continued in another way, is not what that checkpoint says. The file is outside of the ledger, so it finds
-// what the ledger alone cannot show.
+// holds the last checkpoint that this host saw. A ledger that was replaced by an older copy, or continued
+// differently, does not match that checkpoint. The file is outside of the ledger, so it finds what the ledger
+// alone cannot show.
 //
 //	seen, err := witness.In(folder).Look(ctx, store)
 //	if err == nil && seen.Alarm() { … claim nothing }

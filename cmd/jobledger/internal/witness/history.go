@@ -13,12 +13,12 @@ import (
 	"jobledger/cmd/jobledger/internal/words"
 )
 
-// Replacement is a line of the history of an address: a ledger took the place of what this host saw there,
-// and was not a continuation of that. A line is never removed.
+// Replacement is a line of the history of an address: the ledger there was replaced by one that did not
+// continue it. A line is never removed.
 type Replacement struct {
 	At time.Time `json:"at"`
-	// restored: its event explained it. Of one that was accepted, what the ledger was: shorter, differs,
-	// renamed or unsealed; same, where there was no difference any more.
+	// restored: its event explained it. Why an accepted ledger was refused: shorter, differs, renamed or
+	// unsealed; same if there was no difference any more.
 	What       string `json:"what"`
 	Accepted   bool   `json:"accepted"` // by an operator, as were those before
 	Actor      string `json:"actor"`    // who accepted or restored it
@@ -57,8 +57,8 @@ func (w *Witness) readHistory(address string) (text []byte, list []Replacement, 
 	return text, list, nil
 }
 
-// record adds what the ledger replaces to the history of its address before that is lost: if it replaces
-// something, or is accepted. Errors: errChanged; *FileError.
+// record saves the previous checkpoint in the history of its address before it is overwritten, if the ledger
+// replaces another one or is accepted. Errors: errChanged; *FileError.
 func (w *Witness) record(address string, s *Seen, by Replacement) error {
 	replaces := s.Before != nil && !s.Before.Same()
 	if !replaces && !by.Accepted {

@@ -15,7 +15,7 @@ import (
 	"jobledger/projection"
 )
 
-// Witness is what this host has seen of ledgers.
+// Witness is what this host remembers of ledgers.
 type Witness struct{ folder string } // "": none
 
 // In returns the witness that keeps its files in the folder "witness" of the state folder. "" is not a
@@ -147,7 +147,7 @@ func (w *Witness) Look(ctx context.Context, store *ledger.Store) (s Seen, err er
 }
 
 // compare sets what the ledger is in comparison with what this host saw of the one called name, unless it is
-// known to be another already. Where only the name was kept, that is compared. A restore explains no other
+// known to be another already. If only the name was kept, the names are compared. A restore explains no other
 // name: that its ledger is not sealed, or is another one, is for an operator to accept.
 func (w *Witness) compare(ctx context.Context, tx *ledger.Tx, s *Seen, name string) error {
 	before, err := w.read(w.file(name))
@@ -184,8 +184,8 @@ func unknown(ctx context.Context, tx *ledger.Tx, known proof.Checkpoint, r *prov
 // maxLate is how many events behind the last stored block are hashed for a look: 65,536 take 0.3 s.
 const maxLate = 1 << 16
 
-// now sets the checkpoints of the ledger as it is. Where many events are in no stored block, as just after
-// sealing was switched on, Now is that of the blocks.
+// now sets the checkpoints of the ledger as it is. If many events are in no stored block, as just after
+// sealing was switched on, Now covers only the blocks.
 func (s *Seen) now(ctx context.Context, tx *ledger.Tx) error {
 	t, err := tree.New(ctx, tx, nil)
 	if err != nil {

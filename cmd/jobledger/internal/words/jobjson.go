@@ -26,13 +26,13 @@ func BackoffOrNull(b event.Backoff) *BackoffJSON {
 	return &BackoffJSON{Min: b.Min.Seconds(), Max: b.Max.Seconds(), Factor: b.Factor}
 }
 
-// FullJobJSON is a job with what it was given and what it gave.
+// FullJobJSON is a job with its payload and its result.
 type FullJobJSON struct {
 	JobJSON
 	BodiesJSON
 }
 
-// BodiesJSON is what a job was given and what it gave.
+// BodiesJSON is the payload and the result of a job.
 type BodiesJSON struct {
 	Payload       *string `json:"payload"`
 	PayloadBase64 *string `json:"payload_base64"` // instead of payload where that is not UTF-8
@@ -81,7 +81,7 @@ func ToFullJSON(j projection.Job, claimer bool) FullJobJSON {
 
 func TextOrNull(s string) *string { return OrNull(s) }
 
-// OrNull is v as JSON: null where it is zero.
+// OrNull is v as JSON: null if it is zero.
 func OrNull[T comparable](v T) *T {
 	if v == *new(T) {
 		return nil
@@ -124,7 +124,7 @@ func FailureText(code string, e projection.Exit) string {
 	return code + " (" + end + ")"
 }
 
-// StateNow adds what has become of a job to what it was.
+// StateNow adds the present state of a job to its state at a moment.
 type StateNow struct {
 	StateNow string `json:"state_now"`
 }

@@ -10,7 +10,7 @@ import (
 	"jobledger/ledger/event"
 )
 
-// Process is which one of the processes of a name w is; the boot, which decides it, is in --json.
+// Process distinguishes w from the other processes of its name; the boot, which identifies it, is in --json.
 func Process(w event.Worker) string {
 	text := fmt.Sprintf("pid %d on %s", w.PID, OrNone(w.Host))
 	if w.Version != "" {

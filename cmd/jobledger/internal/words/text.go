@@ -187,7 +187,7 @@ func ReasonOrNone(reason string) string {
 	return cmp.Or(reason, "no reason given")
 }
 
-// Of returns what of makes of each of list.
+// Of applies of to each element of list.
 func Of[T, V any](list []T, of func(T) V) (made []V) {
 	for _, one := range list {
 		made = append(made, of(one))

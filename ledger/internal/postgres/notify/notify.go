@@ -40,9 +40,9 @@ type Conn struct {
 	HangUp func()
 }
 
-// Notifier sends the notifications of a process. Those that are not sent with their commits it sends itself:
-// on the connection that listens, where there is one, otherwise in a goroutine of its own, which runs from
-// the first of them until Close.
+// Notifier sends the notifications of a process. It sends the notifications that no commit carries: on the
+// listening connection if there is one, otherwise in a goroutine of its own, which runs from the first of
+// them until Close.
 type Notifier struct {
 	server  Server
 	sender  string                    // identifies this process, which does not wake itself

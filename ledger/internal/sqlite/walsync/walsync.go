@@ -6,8 +6,7 @@
 // process. A power cut loses the end of the -wal file, which was not acknowledged.
 //
 // The -wal file is written from its beginning again only after a checkpoint, which syncs the -wal file
-// before it and the database after it. So one sync of the -wal file is enough for all frames that ever were
-// in it.
+// before it and the database after it. So one sync of the -wal file covers all frames written to it before.
 //
 // An error of a sync is reported once, and a later sync succeeds without what was lost. So after such an
 // error nothing is durable until [File.Rewrite] has written the file again. SQLite ignores errors of the
@@ -146,7 +145,7 @@ func (f *File) Durable() bool {
 
 // Sync makes everything durable that was committed before it began. After an error it returns that error
 // until Rewrite has worked: what was to be synced may be lost, and a later sync would succeed without it. Of
-// callers that wait for each other, one syncs for all.
+// callers that wait at the same time, one syncs for all.
 func (f *File) Sync() error {
 	before := f.begun.Load()
 	f.mu.Lock()
@@ -233,9 +232,9 @@ func (h walHead) size() int64 {
 	return 32 + int64(h[headFrames])*(24+page)
 }
 
-// Checkpoint runs run, which is a checkpoint, and takes notice of its error. No sync may succeed after one
-// that failed in a checkpoint without knowing of it, so there is none meanwhile. If a sync has failed
-// already, nothing runs: what was lost must not be moved into the database.
+// Checkpoint runs run, which is a checkpoint, and takes notice of its error. A sync must not report success
+// after one in a checkpoint failed unnoticed, so no checkpoint runs meanwhile. If a sync has failed already,
+// nothing runs: what was lost must not be moved into the database.
 func (f *File) Checkpoint(run func() error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

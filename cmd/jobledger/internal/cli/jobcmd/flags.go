@@ -45,7 +45,7 @@ func FromLine(p *cli.Program, c *cli.Context) (*worker.Command, error) {
 	return command, err
 }
 
-// keeper is this program as the one that keeps a claim; see [worker.Command].
+// keeper is the command line with which this program keeps a claim alive; see [worker.Command].
 func keeper() []string {
 	if self := worker.SelfSupervisor(); self != nil {
 		return []string{self[0], "heartbeat"}

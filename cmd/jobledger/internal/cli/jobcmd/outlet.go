@@ -42,7 +42,7 @@ func newOutlet(w io.Writer, program string) *outlet {
 	return &outlet{to: w, program: program, patience: maxWait, changed: make(chan struct{})}
 }
 
-// Write passes b on, or keeps or leaves it out where there is no reader.
+// Write passes b on, or, if there is no reader, keeps it or drops it.
 func (o *outlet) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -89,7 +89,7 @@ func endingSignals(room int) chan os.Signal {
 	return signals
 }
 
-// DieOf ends this process by the signal that it has caught, so that a shell that runs it stops as well.
+// DieOf ends this process by the signal that it has caught, so that a calling shell stops as well.
 func DieOf(p *cli.Program, s os.Signal) error {
 	_ = p.Flush()
 	signal.Reset(s)

@@ -48,7 +48,7 @@ func FilterFlags(states []string) []cli.Flag {
 	}
 }
 
-// Window reads --from and --to. Without them it is the whole ledger as it is now.
+// Window reads --from and --to. Without them the question is about the whole ledger, now.
 func Window(p *cli.Program, c *cli.Context, tx *ledger.Tx) (export.Window, error) {
 	from, to, err := p.FromTo(c)
 	if err != nil {
@@ -96,7 +96,7 @@ func RefsOf(c *cli.Context) (refs []find.Ref, err error) {
 	return words.Of(c.Args().Slice(), find.Typed), nil
 }
 
-// RefOf is [RefsOf] for a verb that takes one job; ok is false where the line names none.
+// RefOf is [RefsOf] for a verb that takes one job; ok is false if the line names none.
 func RefOf(c *cli.Context) (r find.Ref, ok bool, err error) {
 	refs, err := RefsOf(c)
 	if err != nil || len(refs) == 0 {

@@ -113,7 +113,7 @@ func printAfter(p *cli.Program, j projection.Job) error {
 	return nil
 }
 
-// ClaimOf says which claim is meant: its job, its token, and, where that was given, its worker.
+// ClaimOf says which claim is meant: its job, its token, and its worker if that was given.
 func ClaimOf(c *cli.Context) (ref find.Ref, token, owner string, err error) {
 	ref, ok, err := RefOf(c)
 	if err != nil {

@@ -121,7 +121,7 @@ func (r Reader) Chunks(content io.Reader) iter.Seq2[Chunk, error] {
 	}
 }
 
-// FieldOf is the key of a line that err, of [Reader.Job], is about; "" where it is about none.
+// FieldOf is the key of a line that err, of [Reader.Job], is about; "" if it is not about a key.
 func FieldOf(err error) string {
 	in, _ := wire.InputOf(err)
 	return in.Field
@@ -297,7 +297,7 @@ func addTags(tags map[string]string, value json.RawMessage) error {
 	return nil
 }
 
-// brief is as much of a value as an error needs.
+// brief shortens a value for an error.
 func brief(value json.RawMessage) string {
 	if len(value) > 40 {
 		return strings.ToValidUTF8(string(value[:40]), "") + "…"

@@ -66,7 +66,7 @@ func (p *Verbs) diff(c *cli.Context) error {
 	return p.printDiff(from, to, d)
 }
 
-// newest is the moment of which a copy is; else now.
+// newest is the moment of the copy if the ledger is one; else now.
 func (p *Verbs) newest(ctx context.Context, tx *ledger.Tx) (projection.Moment, error) {
 	made, ok, err := status.CopyOf(ctx, tx)
 	if err != nil || ok {

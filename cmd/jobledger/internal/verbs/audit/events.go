@@ -110,8 +110,7 @@ func (l *eventListing) print(ctx context.Context) error {
 	return nil
 }
 
-// followAfter prints the events of a copy that has also those of the archive, and then follows the ledger of
-// which it is.
+// followAfter prints the events of a copy that includes the archive, and then follows the original ledger.
 func (l *eventListing) followAfter(ctx context.Context, of *ledger.Store) error {
 	if err := l.print(ctx); err != nil {
 		return err

@@ -90,8 +90,8 @@ func (p *Verbs) erase(c *cli.Context) error {
 	return err
 }
 
-// eraseArchived erases what is left of a job that has left the ledger; err is with what it was not found
-// there.
+// eraseArchived erases what is left of a job that has left the ledger; err is the error of the search in the
+// ledger.
 func (p *Verbs) eraseArchived(c *cli.Context, service *commands.Service, id string, err error,
 	done func(_, after projection.Job)) error {
 	j, err := archived.Job(c.Context, service, find.Ref{ID: id}, err)

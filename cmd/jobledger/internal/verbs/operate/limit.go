@@ -246,7 +246,7 @@ func onlyQueue(found []status.Limited, queue string) (only []status.Limited) {
 	return only
 }
 
-// onlyGroup leaves one exception, with the queue that has it.
+// onlyGroup keeps one exception, and its queue.
 func onlyGroup(found []status.Limited, group string) (only []status.Limited) {
 	for _, l := range found {
 		x := l.Exceptions[group]

@@ -72,7 +72,7 @@ func whenFlags() []cli.Flag {
 	}
 }
 
-// whenAsked reads whenFlags, without the spread. Its RunAt is read again where the times are.
+// whenAsked reads whenFlags, without the spread. RunAt is overwritten when the times are read.
 func (p *Verbs) whenAsked(c *cli.Context) (command commands.Reschedule, err error) {
 	runAt, given, err := jobverb.RunAt(p.Program, c)
 	if err != nil {

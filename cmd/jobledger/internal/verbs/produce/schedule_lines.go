@@ -21,7 +21,8 @@ const scheduleKeys = "name, queue, cron, zone, every, from, jitter, catch_up, wi
 // maxScheduleFile bounds the file: a schedule is a few hundred bytes.
 const maxScheduleFile = 8 << 20
 
-// scheduleLine is a schedule as it is printed too: what is not part of a spec is ignored.
+// scheduleLine is a line that sets a schedule, or one that was printed: fields that are not part of a spec
+// are ignored.
 type scheduleLine struct {
 	print.SpecJSON
 	Paused   json.RawMessage `json:"paused"`

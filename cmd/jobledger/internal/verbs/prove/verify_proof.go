@@ -210,8 +210,8 @@ func (p *Verbs) readAgainst(c *cli.Context) (kept keptCheckpoints, err error) {
 }
 
 // verifyAgainst compares the ledger with the checkpoints that were kept. v has shown whether the stored
-// hashes of blocks are those of the events. If they are not, or it could not come to the last one, the events
-// are compared.
+// hashes of blocks are those of the events. If they are not, or the last one was not reached, the events are
+// compared.
 func (p *Verbs) verifyAgainst(ctx context.Context, kept keptCheckpoints, v audit.Verified) (
 	a prove.Against, unrecorded int64, err error) {
 	if len(kept.list) == 0 {

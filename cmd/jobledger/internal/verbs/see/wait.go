@@ -123,8 +123,8 @@ func (p *Verbs) wait(ctx context.Context, service *commands.Service, waiting []e
 // notEnded has the states of a job that has not ended.
 var notEnded = []event.State{event.Queued, event.ClaimedState, event.Running, event.Blocked}
 
-// waitsForAll returns which jobs the line waits for where it names none: those of a queue, or with tags; nil:
-// it names some.
+// waitsForAll returns the filter of a line that names no jobs: those of a queue, or with tags; nil: it names
+// jobs.
 func waitsForAll(c *cli.Context) (*projection.Filter, error) {
 	named := c.Args().Present() || c.IsSet("key") || c.Bool("last")
 	switch {
@@ -141,8 +141,9 @@ func waitsForAll(c *cli.Context) (*projection.Filter, error) {
 	return f, err
 }
 
-// waitForAll waits until no job is left that f selects and that has not ended. Of a queue those count that
-// ended since it began; jobs with tags, which are less, all do. It waits until limited ends.
+// waitForAll waits until no job is left that f selects and that has not ended. With a queue only the jobs
+// count that ended since it began; with tags, which select fewer jobs, all count. It waits until limited
+// ends.
 func (p *Verbs) waitForAll(ctx, limited context.Context, service *commands.Service,
 	f projection.Filter) error {
 	unused, err := find.UnusedQueues(ctx, service.Store, f.Queues)

@@ -229,7 +229,7 @@ func (p *Verbs) nothingReady(ctx context.Context, service *commands.Service,
 	return err
 }
 
-// fullText says that a queue is at its limit; nothing if it is not.
+// fullText says that a queue is at its limit; "" if it is not.
 func fullText(ctx context.Context, tx *ledger.Tx, queue string) (why []string, err error) {
 	l, err := limit.Of(ctx, tx, queue)
 	if err != nil || !l.Active() {

@@ -16,7 +16,7 @@ import (
 	"jobledger/projection/status"
 )
 
-// left is what a worker that ends leaves behind in one queue: jobs that have not ended.
+// left counts the jobs of one queue that have not ended when a worker stops.
 type left struct {
 	queue     string
 	held      int64

@@ -19,7 +19,7 @@ import (
 // donePoll is how often --until-done looks at most whether all is done.
 const donePoll = 300 * time.Millisecond
 
-// errStuck says that what is left does not get done by waiting.
+// errStuck says that waiting does not help: the remaining jobs are paused or held.
 var errStuck = errors.New("what is left is paused or held")
 
 // doneWatch stops a worker once all jobs of its queues have ended, or --timeout is over.

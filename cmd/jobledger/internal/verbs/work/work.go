@@ -166,8 +166,8 @@ func (p *Verbs) work(c *cli.Context, command *worker.Command) error {
 	return p.runWorker(c, w, notify, guard)
 }
 
-// openWaiting opens the ledger. A worker without an end of its own waits for one that is away, busy or on a
-// full disk, as it does later: a machine that starts must not depend on what starts first.
+// openWaiting opens the ledger. A worker that runs without a limit waits at its start for a ledger that is
+// away, busy or on a full disk, as it does later: services may start in any order.
 func (p *Verbs) openWaiting(c *cli.Context) (*commands.Service, error) {
 	outage := &await.Outage{Say: p.Message}
 	for {

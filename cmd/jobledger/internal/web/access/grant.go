@@ -27,7 +27,7 @@ const (
 // Scopes are all of them.
 var Scopes = []Scope{Read, Bodies, Enqueue, Work, Operate, Erase, Metrics, Admin}
 
-// Grant is what one token, or one user, may do.
+// Grant is the rights of one token, or of one user.
 type Grant struct {
 	ID      string // part of the token; "": there is none
 	Name    string // unique among those that are in force

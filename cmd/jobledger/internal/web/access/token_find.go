@@ -29,8 +29,8 @@ type stamp struct {
 	at   time.Time
 }
 
-// Find returns the grant of token: ErrBad if it is none that is in force at now. It reads the file again
-// where that has changed.
+// Find returns the grant of token: ErrBad if it is not in force at now. It reads the file again if it has
+// changed.
 func (k *Keys) Find(token string, now time.Time) (Grant, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -50,8 +50,8 @@ func (k *Keys) Find(token string, now time.Time) (Grant, error) {
 	return k.used(e, now), nil
 }
 
-// Named returns the grant of this name, for one who has proved in another way than with its token to be meant
-// by it: ErrBad if there is none that is in force at now.
+// Named returns the grant of this name, for a caller who has proved its identity without the token: ErrBad if
+// no such token is in force at now.
 func (k *Keys) Named(name string, now time.Time) (Grant, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -65,7 +65,7 @@ func (k *Keys) Named(name string, now time.Time) (Grant, error) {
 	return k.used(e, now), nil
 }
 
-// used takes in that e is used at now, and returns it.
+// used records that e is used at now, and returns it.
 func (k *Keys) used(e *entry, now time.Time) Grant {
 	if day := now.UTC().Format(time.DateOnly); day > e.Used {
 		e.Used = day

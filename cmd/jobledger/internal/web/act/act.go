@@ -104,8 +104,8 @@ func (r Request) command(verb string, delay time.Duration) (commands.Command, er
 }
 
 // Job carries out verb on the job with this id. With Seqs that the job does not have any more nothing is
-// changed, and the error is moved_on. The rules of states are those of the verb, and hold in any case. Where
-// the job has moved on or its state does not permit the verb, it is returned as it is.
+// changed, and the error is moved_on. The rules of states are those of the verb, and hold in any case. If the
+// job has moved on, or its state does not permit the verb, the job is returned unchanged.
 func (a *Acts) Job(ctx context.Context, verb, id string, r Request) (projection.Job, error) {
 	c, err := r.command(verb, 0)
 	if err != nil {
@@ -158,7 +158,7 @@ func (a *Acts) removeLogs(id event.JobID) error {
 	return nil
 }
 
-// Queue pauses or resumes a queue; changed is false where it was so already.
+// Queue pauses or resumes a queue; changed is false if nothing had to change.
 func (a *Acts) Queue(ctx context.Context, verb, queue, reason string) (changed bool, err error) {
 	if err := check(ctx, door.Operate, queue); err != nil {
 		return false, err

@@ -28,7 +28,7 @@ const (
 	samples     = 5   // jobs that are shown of many
 )
 
-// Many is an act on all jobs that a filter selects as of a position, or on those that it names.
+// Many is an act on the jobs that a filter selects as of a position, or on named jobs.
 type Many struct {
 	Verb   string
 	Reason string
@@ -193,7 +193,7 @@ func (a *Acts) chunk(ctx context.Context, m Many, set []selected, t *Tally) erro
 	return nil
 }
 
-// movedOn counts a job that was left as it is.
+// movedOn counts a job that was left unchanged.
 func (t *Tally) movedOn(id event.JobID) {
 	if t.Moved++; len(t.MovedOn) < 20 {
 		t.MovedOn = append(t.MovedOn, id)

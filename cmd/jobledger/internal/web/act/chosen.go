@@ -27,7 +27,7 @@ type Chosen struct {
 	Seq int64       `json:"seq,omitempty"` // with which the caller saw it; 0: the one at the position of the set
 }
 
-// Set returns the jobs that m is about: those that it names, or those that its filter selects.
+// Set returns the jobs that m names, or those that its filter selects.
 func (a *Acts) Set(ctx context.Context, m Many) ([]selected, error) {
 	switch {
 	case len(m.Jobs) == 0:

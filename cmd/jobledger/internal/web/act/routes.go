@@ -48,7 +48,7 @@ func (a *Acts) Routes() (routes []door.Route) {
 				"named."}})
 }
 
-// docs describe what is done to one job or one queue.
+// docs describe the acts on one job or one queue.
 var docs = map[string]door.Doc{
 	"cancel": {ID: "cancelJob", Summary: "Ends a job that has not ended. If-Match has its seq.",
 		Body: reason{}, Example: `{"reason": "the order was withdrawn"}`},
@@ -132,7 +132,7 @@ func read(r *http.Request, v any) error {
 }
 
 // jobHandler carries out a verb on one job. The header If-Match has the tag of the job as the caller saw it,
-// or its seq. If it has moved on, the answer has the job as it is.
+// or its seq. If it has moved on, the answer has the job as it is now.
 func (a *Acts) jobHandler(verb string) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		var body jobAct

@@ -97,7 +97,7 @@ func (a *Acts) scheduleRoutes() (routes []door.Route) {
 				"changes nothing."}})
 }
 
-// scheduleBody is a schedule as it is to be.
+// scheduleBody is the wanted state of a schedule.
 type scheduleBody struct {
 	print.SpecJSON
 	Reason string `json:"reason,omitempty"` // why, as the event says it

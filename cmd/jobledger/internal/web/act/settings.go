@@ -18,8 +18,8 @@ import (
 	"jobledger/projection/status"
 )
 
-// Setting says what is to be set of a queue, and by which state of it. Seen has the positions of the event
-// that set it last, or 0 for none; nil: whatever it is.
+// Setting is a new setting of a queue, and the state from which it may be made. Seen has the positions of the
+// event that set it last, or 0 for none; nil: whatever it is.
 type Setting struct {
 	Queue  string
 	Group  string // of limits: the exception of this group; "": those of the queue
@@ -65,7 +65,7 @@ func (a *Acts) change(ctx context.Context, s Setting, kind event.Kind,
 	return do(&service, door.CallerOf(ctx).Actor)
 }
 
-// Limit sets what bounds a queue; the zero Spec takes that away. changed is false where it was so already.
+// Limit sets what bounds a queue; the zero Spec takes that away. changed is false if nothing had to change.
 func (a *Acts) Limit(ctx context.Context, s Setting, to limit.Spec) (changed bool, err error) {
 	return a.change(ctx, s, event.KindQueueLimited, func(on *commands.Service, actor string) (bool, error) {
 		return on.Limit(ctx, actor, s.Queue, to, s.Reason)

@@ -15,7 +15,7 @@ import (
 	"jobledger/projection/limit"
 )
 
-// limitBody is what bounds a queue: it names everything, and what it leaves out is not limited.
+// limitBody has all limits of a queue; what it leaves out is not limited.
 type limitBody struct {
 	exceptionBody
 	PerGroup     int     `json:"per_group,omitempty" openapi:"maximum=1000000"` // jobs of each group at once
@@ -25,7 +25,7 @@ type limitBody struct {
 	Ageing       float64 `json:"ageing,omitempty"`                              // seconds
 }
 
-// exceptionBody is what bounds one group in place of what bounds each.
+// exceptionBody has the limits of one group that differ from those of the others.
 type exceptionBody struct {
 	reason
 	Running int     `json:"running,omitempty" openapi:"maximum=1000000"` // jobs at work at once
@@ -34,7 +34,7 @@ type exceptionBody struct {
 	Burst   int     `json:"burst,omitempty"`                             // at once after a pause
 }
 
-// defaultsBody is what the jobs of a queue get: what it leaves out is as without defaults.
+// defaultsBody has the defaults for the jobs of a queue; a field that is left out has no default.
 type defaultsBody struct {
 	reason
 	MaxAttempts int           `json:"max_attempts,omitempty"`
@@ -42,7 +42,7 @@ type defaultsBody struct {
 	Backoff     *wire.Backoff `json:"backoff,omitempty"`
 }
 
-// settingRoutes are those of what is set of a queue.
+// settingRoutes are the routes of the settings of a queue.
 func (a *Acts) settingRoutes() (routes []door.Route) {
 	const (
 		limits = api.Root + "/queues/{queue}/limit"
@@ -200,7 +200,7 @@ func (a *Acts) deleteDefaults(r *http.Request, s Setting) (any, int64, error) {
 	return a.setDefaults(r, s, defaults.Spec{})
 }
 
-// setDefaults sets what the jobs of the queue get, and returns what they do then.
+// setDefaults sets the defaults of the queue, and returns the new ones.
 func (a *Acts) setDefaults(r *http.Request, s Setting, to defaults.Spec) (any, int64, error) {
 	changed, err := a.Defaults(r.Context(), s, to)
 	if err != nil {

@@ -94,8 +94,8 @@ const (
 	maxParams    = 64
 )
 
-// SearchTime is about how long a search for jobs takes at most, unless the Config says otherwise. Its answer
-// is what was found by then.
+// SearchTime is about how long a search for jobs takes at most, unless the Config says otherwise. The answer
+// then has what was found so far.
 const SearchTime = 2 * time.Second
 
 // Tail is the position of the last event.
@@ -103,7 +103,7 @@ func (a *API) Tail(ctx context.Context) (pos int64, err error) {
 	return ledger.Read(ctx, a.Store, func(tx *ledger.Tx) (int64, error) { return tx.Tail(ctx) })
 }
 
-// Page is what a page of a list has besides its items.
+// Page is the rest of a page of a list, without its items.
 type Page struct {
 	Next     *string   `json:"next"`               // the address of the next page; null: there is none
 	Searched *Searched `json:"searched,omitempty"` // how far a search came in its time; absent: to its end
@@ -154,8 +154,7 @@ func sendItems(w http.ResponseWriter, lines [][]byte, page Page) error {
 // ErrQuery means that the query of an address is none.
 var ErrQuery = door.Refusal(http.StatusBadRequest, "usage", "the query of the address cannot be read")
 
-// QueryOf returns the parameters of a page. A form sends a field that is empty, which means that it is not
-// given.
+// QueryOf returns the parameters of a page. A form also sends empty fields, which count as not given.
 func QueryOf(r *http.Request) (url.Values, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {

@@ -62,7 +62,7 @@ type Left struct {
 	Counted bool   `json:"counted"` // false: the filter would have selected so many at most
 }
 
-// leftOf is a as an answer has it; nil: it lacks none.
+// leftOf is the JSON form of a; nil: the answer lacks no job.
 func leftOf(a projection.Absent) *Left {
 	if a.Jobs == 0 {
 		return nil

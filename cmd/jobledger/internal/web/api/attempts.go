@@ -11,7 +11,8 @@ import (
 	"jobledger/projection/query"
 )
 
-// readAttempts adds claims, of the job in the path if there is one. With at they are as they were then.
+// readAttempts adds claims, of the job in the path if there is one. With at they are as they were at that
+// moment.
 func (a *API) readAttempts(q *question) error {
 	asked, err := ledger.Read(q, a.Store, func(tx *ledger.Tx) (query.Attempts, error) {
 		return a.attemptsQuery(q, tx)

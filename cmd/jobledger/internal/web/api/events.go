@@ -33,8 +33,8 @@ func ShownTo(ctx context.Context) func(event.Event) event.Event {
 	return func(e event.Event) event.Event { return Shown(ctx, e) }
 }
 
-// EventsOf yields the events that the parameters of /events ask for, at most limit; 0: all. Those that the
-// caller of ctx may not see whole lack what they have of payloads.
+// EventsOf yields the events that the parameters of /events ask for, at most limit; 0: all. If the caller of
+// ctx may not see bodies, payloads are removed from them.
 func (a *API) EventsOf(ctx context.Context, params url.Values, limit int) (reader *find.Reader,
 	found iter.Seq2[event.Event, error], err error) {
 	now := a.now(ctx)

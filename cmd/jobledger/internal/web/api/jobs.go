@@ -101,8 +101,8 @@ func (a *API) Page(ctx context.Context, q query.Jobs, limit int, searchTime time
 var untilTerm = regexp.MustCompile(` *until:pos:\d+$`)
 
 // NextJobs returns the parameters of the page of jobs after that of params. It begins with the job that has
-// the number next, or if that is 0, where the search ended before its end. It is nil if there is no next
-// page, and if no parameter can name it, which is so for jobs by the time at which they finished.
+// the number next, or if that is 0, where the last search stopped. It is nil if there is no next page, and if
+// no parameter can name the next page, as for jobs by the time at which they finished.
 func NextJobs(params url.Values, next int64, ended *find.Ended) url.Values {
 	switch {
 	case next == 0 && ended == nil, next != 0 && params.Get("by") == find.ByFinished:

@@ -20,9 +20,9 @@ func SetTag(h http.Header, seq int64, line []byte) {
 	h.Set("ETag", fmt.Sprintf(`"%d.%s"`, seq, hex.EncodeToString(sum[:8])))
 }
 
-// SeqsOf reads the header If-Match: the seqs of a job that it names; nil where any will do. A tag may be that
-// of the job, or its seq alone, as in "3". A weak tag, as an answer about the past has it, and a tag of
-// something else name none.
+// SeqsOf reads the header If-Match: the seqs of a job that it names; nil where any will do. The header may
+// have the full tag of the job, or its seq alone, as in "3". A weak tag, as an answer about the past has it,
+// and a tag of something else name none.
 func SeqsOf(header string) (seqs []int64, err error) {
 	header = strings.TrimSpace(header)
 	if header == "" || header == "*" {

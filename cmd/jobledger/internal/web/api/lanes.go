@@ -21,7 +21,7 @@ const (
 	maxClaims   = 50_000 // of lanes that nothing is joined in
 )
 
-// Parameters of a window of the ledger: those of lanes, and those of what else is about a window.
+// Parameters of a window of the ledger: those of lanes, and those of other resources about a window.
 var (
 	LaneParams     = []string{"at", "from", "to", "queue", "worker", "px", "group"}
 	LanePageParams = []string{"at", "from", "to", "queue", "worker", "group"}

@@ -14,8 +14,8 @@ import (
 	"jobledger/commands/remote/wire"
 )
 
-// ReadParams returns the parameters of r. They are those of params, each once but for many, and none is
-// empty.
+// ReadParams returns the parameters of r. It accepts only those of params, each at most once except those of
+// many, and no empty ones.
 func ReadParams(r *http.Request, params []string, many ...string) (url.Values, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -55,7 +55,7 @@ func CheckParams(query url.Values, params []string, many ...string) error {
 	return nil
 }
 
-// unknownParam is the answer to a parameter that is not one of params.
+// unknownParam is the answer to a parameter that is not in params.
 func unknownParam(name string, params []string) wire.InputError {
 	detail := "there are no parameters"
 	if len(params) > 0 {

@@ -60,7 +60,7 @@ func (a *API) pictureRoutes() []door.Route {
 }
 
 // spanned answers with what read returns of the window that the query names, which has only params, each once
-// but for many. Of a caller that is for some queues the window is that of one queue.
+// but for many. A caller with a grant for some queues gets the window of one queue.
 func (a *API) spanned(params []string,
 	read func(r *http.Request, tx *ledger.Tx, s query.Lanes) (any, error), many ...string) (
 	handle func(http.ResponseWriter, *http.Request) error) {
@@ -95,7 +95,7 @@ func (a *API) spanned(params []string,
 	}
 }
 
-// readSeries reads the series of s in the step that r names, and of them the metrics that it names, or all.
+// readSeries reads the series of s, with the step and the metrics that r names, or all metrics.
 func readSeries(r *http.Request, tx *ledger.Tx, s query.Lanes) (any, error) {
 	given := r.URL.Query()
 	for _, name := range given["metric"] {

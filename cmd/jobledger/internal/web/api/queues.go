@@ -66,7 +66,7 @@ func checkQueue(query url.Values) error {
 	return nil
 }
 
-// ofQueues reports whether what is asked for is about one job or about queues that can be named.
+// ofQueues reports whether the resource is about one job, or about queues that can be named.
 func (res Resource) ofQueues() bool {
 	return strings.Contains(res.Path, "{job}") || res.form > one
 }

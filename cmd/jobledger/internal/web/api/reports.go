@@ -24,7 +24,8 @@ type reportJSON struct {
 	Items   []json.Marshaler `json:"items"`   // what is missing is null, durations are seconds
 }
 
-// readReport reads the report that r names, of the window s. What would select nothing of it is refused.
+// readReport reads the report that r names, of the window s. A parameter that the report does not have is
+// refused.
 func (a *API) readReport(r *http.Request, tx *ledger.Tx, s query.Lanes) (any, error) {
 	report, ok := print.ReportNamed(r.PathValue("report"))
 	if !ok {

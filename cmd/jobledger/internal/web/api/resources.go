@@ -211,7 +211,7 @@ func (a *API) pinned(params url.Values) url.Values {
 	return params
 }
 
-// answer answers r with res: a page of it, or all of it as it is read.
+// answer answers r with res: one page of it, or all of it while it is read.
 func (a *API) answer(w http.ResponseWriter, r *http.Request, res Resource) error {
 	params, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -285,7 +285,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, res Resource) error
 	return sendItems(w, lines, page)
 }
 
-// Past reads the parameter at. Without it, a copy as of a moment is about its own one.
+// Past reads the parameter at. Without it, a copy as of a moment answers about its own moment.
 func (a *API) Past(ctx context.Context, tx *ledger.Tx, params url.Values) (query.Past, error) {
 	now := a.now(ctx)
 	if params.Get("at") == "" {
@@ -307,7 +307,7 @@ func (a *API) asOf(ctx context.Context, tx *ledger.Tx, params url.Values) (*proj
 	return past.AsOf(), err
 }
 
-// readAll adds what find returns of one snapshot, each as row has it: as it is, or as of the parameter at.
+// readAll adds what find returns of one snapshot, each converted by row: now, or as of the parameter at.
 func readAll[T any](a *API, q *question, find func(*ledger.Tx, query.Past) ([]T, error),
 	row func(T, query.Past) any) error {
 	var found []T

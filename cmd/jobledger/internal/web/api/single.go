@@ -18,7 +18,7 @@ import (
 	"jobledger/projection/status"
 )
 
-// LedgerParams are the parameters of what the ledger is.
+// LedgerParams are the parameters of the resource ledger.
 var LedgerParams = []string{"at"}
 
 // ledgerJSON is what the ledger is.

@@ -41,9 +41,9 @@ func (a *API) asked(ctx context.Context, tx *ledger.Tx, query url.Values) (m pro
 
 // Span returns the window that query names, whose parameters were checked. Without to it ends at the moment
 // at, or now; without from and to, where the last claim ended long before that, soon after it. Without from
-// it begins six hours before its end. With at it ends at that moment at the latest; one that begins later is
-// moved so that it ends there. For a caller that is for some queues, nothing of the window depends on what
-// happened in others: it does not end after the last claim, and a position is that of an event of the queue.
+// it begins six hours before its end. With at the window ends at that moment at the latest; one that begins
+// later is moved so that it ends there. For a caller with some queues, the window does not depend on other
+// queues: it does not end after the last claim, and a position must be of an event of the queue.
 func (a *API) Span(ctx context.Context, tx *ledger.Tx, given url.Values) (s query.Lanes, err error) {
 	if err := checkQueue(given); err != nil {
 		return s, err
@@ -103,8 +103,8 @@ func (a *API) Span(ctx context.Context, tx *ledger.Tx, given url.Values) (s quer
 	return s, err
 }
 
-// ownPositions returns an error unless each position in query is that of an event of its queue: the answer
-// has the time of it.
+// ownPositions returns an error unless each position in query is of an event of its queue, because the answer
+// shows the time of that event.
 func (a *API) ownPositions(ctx context.Context, tx *ledger.Tx, query url.Values) error {
 	for _, name := range []string{"at", "from", "to"} {
 		moment, err := when.ReadWhen(name, query.Get(name), a.Now())

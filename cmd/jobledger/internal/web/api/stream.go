@@ -93,7 +93,7 @@ func (a *API) stream(r *http.Request, out *stream) error {
 		return door.Refusal(http.StatusServiceUnavailable, "busy", "there are too many streams of events")
 	}
 	defer a.Follower.Leave()
-	// The client has sent all of its request: no time runs for it any more.
+	// The client has sent all of its request: it has no read deadline any more.
 	if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil {
 		return fmt.Errorf("stream: %w", err)
 	}

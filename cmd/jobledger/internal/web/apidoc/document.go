@@ -12,7 +12,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/door"
 )
 
-// Document is as much of the description of the API as its page shows.
+// Document is the part of the description of the API that its page shows.
 type Document struct {
 	Info       struct{ Description string }
 	Paths      inOrder[inOrder[operation]]
@@ -106,7 +106,7 @@ func Anchor(text string) string {
 	}), "-")
 }
 
-// About is what the description says of the API as a whole.
+// About is the introduction of the API's description.
 func (d *Document) About() string { return d.Info.Description }
 
 // Problem is what an error says.

@@ -46,7 +46,7 @@ func (o inOrder[T]) get(name string) (value T, ok bool) {
 	return value, false
 }
 
-// schema is as much of a JSON schema as the description of the API has.
+// schema has the parts of a JSON schema that the description of the API uses.
 type schema struct {
 	Ref         string `json:"$ref"`
 	Type        any    // a string, or a list of strings
@@ -130,8 +130,8 @@ func listText(values []any) string {
 	return strings.Join(texts, ", ")
 }
 
-// field is s as a page shows it, with what it refers to in its place. Within are the schemas around it: one
-// that is among them is named, and not shown again.
+// field is s as a page shows it, with its references resolved. Within are the enclosing schemas: a reference
+// to one of them is named, and not shown again.
 func (d *Document) field(name string, s schema, within ...string) Field {
 	if ref, ok := strings.CutPrefix(s.Ref, "#/components/schemas/"); ok {
 		of, known := d.Components.Schemas.get(ref)

@@ -83,7 +83,7 @@ func Read(t testing.TB) Document {
 	return load(t).Document
 }
 
-// Validate reports what of a value the schema at these parts of the document does not have.
+// Validate reports what in a value violates the schema at this place of the document.
 func Validate(t testing.TB, value any, parts ...string) error {
 	t.Helper()
 	s := load(t)

@@ -30,7 +30,7 @@ type Chart struct {
 	Table        *words.Table
 }
 
-// Line is a line, or an area where its class, which is its name, fills it.
+// Line is a line, or an area if its class, which is its name, fills it.
 type Line struct{ Name, Path string }
 
 // Text is a text within a picture.

@@ -23,8 +23,8 @@ type Answered struct {
 // Buckets are the ends of the intervals of [Durations], in seconds.
 var Buckets = [...]float64{0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 30}
 
-// Durations count answers by how long they took, a stream up to its end. The last count is of those that took
-// longer than all of [Buckets].
+// Durations count answers by how long they took, a stream up to its end. The last count has the requests that
+// took longer than all of [Buckets].
 type Durations struct {
 	Counts [len(Buckets) + 1]int64
 	Sum    float64 // seconds

@@ -66,16 +66,15 @@ func (c *ClientCA) ask(config *tls.Config) {
 // checkedKey is the key of a connection's [checked] in the context of its requests.
 type checkedKey struct{}
 
-// checked is that the certificate of a connection's client was found good, so that each request need not
-// find it out.
+// checked remembers that the client certificate of a connection is valid, so that it is checked once.
 type checked struct {
 	mu    sync.Mutex
 	by    *x509.CertPool
 	until time.Time // when the first certificate of its chain expires
 }
 
-// certified returns the caller whose certificate the client of r has: the one whose grant has the common name
-// of its subject as its name.
+// certified returns the caller that the client certificate of r stands for: its common name is the name of
+// the grant.
 func (d *Door) certified(r *http.Request) (Caller, error) {
 	c, ok := r.Context().Value(checkedKey{}).(*checked)
 	if !ok {

@@ -18,8 +18,8 @@ const (
 )
 
 // LimitConnections returns l with at most n connections open at a time; further ones wait, unless one without
-// a credential can be closed. From an address for which several is true, such as a proxy's, there may be any
-// number; nil: none is.
+// a credential can be closed. An address for which several returns true, such as a proxy's, may have any
+// number; nil: no address may.
 func LimitConnections(l net.Listener, n int, several func(netip.Addr) bool) net.Listener {
 	return &limited{Listener: l, free: make(chan struct{}, n), closed: make(chan struct{}), several: several,
 		unproven: list.New(), of: make(map[netip.Addr]int), idle: unprovenIdle}

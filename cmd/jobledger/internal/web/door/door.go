@@ -123,7 +123,7 @@ func (d *Door) lose(err error) {
 // OnSocket reports whether clients reach the server by the path of a Unix socket, and by no host.
 func (d *Door) OnSocket() bool { return d.hosts == nil && d.Proxy == nil }
 
-// HealthRoutes are those that say whether the server is there.
+// HealthRoutes are the routes that report whether the server is alive and ready.
 func (d *Door) HealthRoutes() []Route {
 	return []Route{
 		{Pattern: "GET /healthz", Handle: func(w http.ResponseWriter, _ *http.Request) error {
@@ -190,7 +190,7 @@ const (
 	// inSession is what the user who runs the server may do in a browser; Erase too, with Config.AllowErase. It
 	// cannot be undone, and who comes to a browser that is logged in could do it.
 	inSession = Read | Bodies | Metrics | Operate
-	// owned is what the user who runs the server may do in the system that says who that is.
+	// owned is the grant of the user who runs the server, as identified by the operating system.
 	owned = inSession | Erase | Enqueue | Work
 )
 
@@ -226,16 +226,16 @@ func CallerOf(ctx context.Context) Caller {
 	return c
 }
 
-// Reading returns ctx as that of a request whose caller has no other rights than to read, also bodies.
+// Reading returns ctx for a caller that may only read, including bodies.
 func Reading(ctx context.Context) context.Context {
 	c := CallerOf(ctx)
 	c.Rights &= Read | Bodies
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-// Caller returns who made r, or why that is not known: an error of its credential, or nil where there is
-// none. A request with a token has no other credential: neither its client's certificate nor its cookie is
-// looked at. If the client has a certificate, the cookie is not.
+// Caller returns who made r, or the error of its credential; both are nil if it has no credential. A request
+// with a token has no other credential: neither its client's certificate nor its cookie is looked at. If the
+// client has a certificate, the cookie is not.
 func (d *Door) Caller(r *http.Request) (c Caller, ok bool, err error) {
 	switch {
 	case r.Header["Authorization"] != nil:

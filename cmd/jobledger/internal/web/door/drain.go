@@ -17,7 +17,7 @@ type drain struct {
 // errDraining means that the server is ending.
 var errDraining = Refusal(http.StatusServiceUnavailable, "draining", "the server is ending")
 
-// begin counts a request. It is called before ending is looked at, so that [Door.Drain] misses none.
+// begin counts a request. Call it before reading ending, so that [Door.Drain] misses no request.
 func (d *drain) begin() { d.active.Add(1) }
 
 func (d *drain) end() {

@@ -126,8 +126,8 @@ func (d *Door) allowed(r *http.Request) string {
 	return methods
 }
 
-// crossOrigin reports whether a browser says that a page of another origin made r. A link that the user
-// follows is fine where it only reads; the cookie does not come with it.
+// crossOrigin reports whether a browser says that a page of another origin made r. A link from another site
+// may be followed if it only reads; the browser sends no cookie with it.
 func (d *Door) crossOrigin(r *http.Request) bool {
 	if new(http.CrossOriginProtection).Check(r) != nil {
 		return true
@@ -272,7 +272,7 @@ func wayBack(r *http.Request) string {
 	return "?" + url.Values{"next": {to}}.Encode()
 }
 
-// NextOf is where a login leads to that is asked to lead to text: a path of this server. "": that is none.
+// NextOf is the path of this server to which a login that asks for text leads; "": text is not such a path.
 func NextOf(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || len(text) > maxNext || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(text, "/") ||
@@ -325,7 +325,7 @@ func (c *counter) Write(p []byte) (int, error) {
 // Unwrap is for [http.ResponseController].
 func (c *counter) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
-// knows reports whether host is one by which this server is reached.
+// knows reports whether this server can be reached by the name host.
 func (d *Door) knows(host string) bool {
 	return d.hosts == nil || d.hosts[strings.ToLower(host)] || d.Certificate != nil && d.Certificate.isFor(host)
 }

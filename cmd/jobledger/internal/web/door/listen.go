@@ -54,9 +54,9 @@ func ListenForPeers(ctx context.Context, address string) (net.Listener, error) {
 }
 
 // listenUnix makes a socket that only this user can reach. Its folder must belong to this user alone, so that
-// there is no moment at which others could connect. A socket for others, each of whom is known by its
-// credentials, can be reached by those who may enter the folder; they must not be able to replace it. A
-// socket that no process listens at is removed first.
+// there is no moment at which others could connect. A socket for other users, who are identified by the
+// system, can be reached by all who may enter the folder; they must not be able to replace it. A socket that
+// no process listens at is removed first.
 func listenUnix(ctx context.Context, path string, others bool) (net.Listener, error) {
 	if !peersKnown {
 		return nil, fault.Usagef("--listen: Unix sockets are for Linux, where the peer's user is known")

@@ -52,7 +52,7 @@ func (p Prefix) Direct(path string) string {
 	return p.Path + path
 }
 
-// probes are the addresses that need no prefix: those who ask for them are on this host, and know no proxy.
+// probes are the addresses that need no prefix: their callers are on this host, and bypass the proxy.
 var probes = map[string]bool{"/healthz": true, "/readyz": true}
 
 // within returns r without the prefix; ok is false where r is not for this server.

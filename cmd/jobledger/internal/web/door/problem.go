@@ -19,7 +19,7 @@ import (
 	"jobledger/projection"
 )
 
-// Problem is an error as RFC 9457 has it, with what the command line says of it.
+// Problem is an error in the format of RFC 9457, with the fields of the command line's errors.
 type Problem = wire.Problem
 
 // Refusal is a problem of the request, before any command ran.

@@ -30,8 +30,8 @@ func (a *reply) WriteHeader(status int) {
 
 func (a *reply) Write(p []byte) (int, error) { return a.body.Write(p) }
 
-// finish sends the answer to r. An answer that is not an error has a tag: the one that it was given, or one
-// of its content. A client that names this tag gets 304 instead of the content.
+// finish sends the answer to r. An answer that is not an error has a tag: the one that it was given, or a
+// digest of its content. A client that names this tag gets 304 instead of the content.
 func (a *reply) finish(r *http.Request) {
 	w, h, body := a.ResponseWriter, a.Header(), a.body.Bytes()
 	status := max(a.status, http.StatusOK)

@@ -193,7 +193,7 @@ func (d *Door) sessionOf(r *http.Request) (key [sha256.Size]byte, ok bool) {
 
 // PrintLink shows a new login link where the server runs, for the client of r, or for none where r is nil;
 // false where one was shown that can be used still, after many for the same address, and on a Unix socket.
-// The code is behind a #, so that it is in no log of requests.
+// The code follows a #, so that no log of requests has it.
 func (d *Door) PrintLink(r *http.Request) bool {
 	if d.Announce == nil || d.origin == "" {
 		return false

@@ -45,8 +45,8 @@ func (c *Certificate) load() error {
 	return err
 }
 
-// current is the certificate that is in the files. If they cannot be read, as between the writing of the
-// one and the other, it is the one before.
+// current is the certificate that is in the files. If they cannot be read, for example between the writes of
+// the two files, the previous certificate stays.
 func (c *Certificate) current() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,7 +54,7 @@ func (c *Certificate) current() *tls.Certificate {
 	return c.now
 }
 
-// files are read again when one of them changes. Their lock is that of what was read, too.
+// files are read again when one of them changes. The same lock guards what was read.
 type files struct {
 	names  []string
 	report func(format string, args ...any)

@@ -67,7 +67,7 @@ func Legend() []LegendItem {
 	}
 }
 
-// NewBar draws the claims of j as of now, of which there is one at least.
+// NewBar draws the claims of j, at least one, as of now.
 func NewBar(j state.Job, claims []attempts.Attempt, now time.Time) *Bar {
 	begin, end := claims[0].ClaimedAt, now
 	if len(j.Events) > 0 {

@@ -24,8 +24,8 @@ func GapHistogram(name string, g attempts.Gaps, small bool) *chart.Histogram {
 	return chart.NewHistogram("Gaps between heartbeats of "+name, about, gapShort, g.Counts, small)
 }
 
-// GapTable has the gaps of processes, with the buckets from the first to the last that has any; nil where
-// there is none. It names the workers if named says so.
+// GapTable has the gaps of processes, with the buckets from the first to the last that is not empty; nil if
+// there are none. It names the workers if named says so.
 func GapTable(found []attempts.Gaps, named bool) *words.Table {
 	first, last := len(gapNames), -1
 	for _, g := range found {

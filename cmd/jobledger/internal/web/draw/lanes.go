@@ -41,7 +41,7 @@ type Row struct {
 	notable         bool // something went wrong in it
 }
 
-// Slot is what a worker did one after the other.
+// Slot has claims of a worker that do not overlap.
 type Slot struct {
 	Y      int
 	Shapes []Shape

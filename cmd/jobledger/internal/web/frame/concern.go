@@ -10,7 +10,7 @@ type Concern struct {
 	Code   string // of doctor
 	Remedy string // a command line
 	Href   string
-	// what Href is about, where Queue is empty
+	// what Href is about, if Queue is empty
 	Subject string
 }
 

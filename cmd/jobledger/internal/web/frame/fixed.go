@@ -100,8 +100,8 @@ func (p *Site) recordedEnd(ctx context.Context, now time.Time) (end time.Time, e
 	return end, err
 }
 
-// Local is a time of an address, or the time of a position with one, as a form of the page has it: in the
-// zone of the page.
+// Local converts a time in an address, alone or with a position, for a field of the page: to the zone of the
+// page.
 func (f Frame) Local(text string) string {
 	if _, clock, ok := strings.Cut(text, "@"); ok {
 		text = clock

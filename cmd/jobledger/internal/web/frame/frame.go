@@ -21,7 +21,7 @@ import (
 	"jobledger/projection/query"
 )
 
-// Frame is what every page shows: where it leads, and the moment that it is about.
+// Frame is what every page shows: its links, and the moment that it is about.
 type Frame struct {
 	Title   string
 	Ledger  string
@@ -170,8 +170,8 @@ func (p *Site) EmptyFrame(r *http.Request, title string) Frame {
 	return f
 }
 
-// MomentOf reads the parameter at, as --as-of is read. Without it, a copy as of a moment is about its own
-// one.
+// MomentOf reads the parameter at in the same way as --as-of. Without it, a copy as of a moment answers about
+// its own moment.
 func (p *Site) MomentOf(r *http.Request, params url.Values, tx *ledger.Tx) (m Moment, err error) {
 	m.at = params.Get("at")
 	m.Past, err = p.API.Past(r.Context(), tx, params)
@@ -318,7 +318,7 @@ func FlagsOf(verb string, params url.Values) []string {
 // PlainLetters mean nothing to a shell, nor to a search.
 const PlainLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=:./,@+"
 
-// Quoted is word as a shell reads it as one.
+// Quoted is word, quoted so that a shell reads it as one word.
 func Quoted(word string) string {
 	if word != "" && strings.Trim(word, PlainLetters) == "" {
 		return word

@@ -56,7 +56,7 @@ type actDoneView struct {
 	Href                    string
 }
 
-// NewDid is what operators did as pages list it at now; nil: nothing.
+// NewDid lists the acts of operators for a page at now; nil: there are none.
 func NewDid(acts query.ActList, now time.Time) *Did {
 	if len(acts.List) == 0 {
 		return nil
@@ -68,7 +68,7 @@ func NewDid(acts query.ActList, now time.Time) *Did {
 	return did
 }
 
-// newActDone is a as pages list it at now.
+// newActDone is a as a row of a page at now.
 func newActDone(a query.Act, now time.Time) actDoneView {
 	zone := now.Location()
 	done := actDoneView{At: a.At.In(zone).Format("15:04:05"), UTC: Stamp(a.At), By: a.Actor,

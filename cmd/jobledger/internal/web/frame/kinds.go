@@ -45,11 +45,11 @@ func KindsOf(words []string) (c KindChoice, err error) {
 	return c, nil
 }
 
-// KindsParam is a parameter of the form of kinds alone: whether what is ticked is shown or left out.
+// KindsParam is a parameter of the form of kinds only: whether the ticked kinds are shown or left out.
 const KindsParam = "kinds"
 
-// SayKinds leads to the address that says by the parameter kind alone what the form says. With always, that
-// is there though every kind is shown.
+// SayKinds leads to the address that says by the parameter kind alone what the form says. With always, it is
+// there even if every kind is shown.
 func (p *Site) SayKinds(w http.ResponseWriter, r *http.Request, query url.Values, always bool) error {
 	mode, ticked := query.Get(KindsParam), query["kind"]
 	if mode != "only" && mode != "but" || len(query[KindsParam]) > 1 {

@@ -167,9 +167,9 @@ func (p *Site) Render(w http.ResponseWriter, name string, view any) error {
 	return door.Send(w, p.prefixed(timed(plain(page.Bytes()))))
 }
 
-// prefixed puts the prefix of the server before each address of it in a page. It finds them as the values of
-// attributes: text has no quotation mark, because templates escape those. Scripts find the prefix in the
-// first element.
+// prefixed puts the prefix of the server before each address of it in a page. It finds them by their
+// quotation marks, as values of attributes: templates escape quotation marks in text. Scripts find the prefix
+// in the first element.
 func (p *Site) prefixed(page []byte) []byte {
 	prefix := p.Door.Prefix.Path
 	if prefix == "" {

@@ -16,7 +16,7 @@ import (
 // Site is what the pages of a ledger have in common. It is safe for concurrent use.
 type Site struct {
 	*api.API
-	// Ledgers are all that this process serves, where they are several.
+	// Ledgers are all ledgers that this process serves, if there are several.
 	Ledgers []Ledger
 	Name    string // the ledger, as pages call it
 
@@ -24,7 +24,7 @@ type Site struct {
 	tz  string           // the zone that the address of the request names; ""
 }
 
-// Ledger is one of several that one process serves.
+// Ledger is one of several ledgers that one process serves.
 type Ledger struct {
 	Name    string
 	Address string // of its pages: http://jobledger.localhost:4711
@@ -84,8 +84,8 @@ func (p *Site) Checked(routes []door.Route) []door.Route {
 	return routes
 }
 
-// paramsOf are the parameters of pages, each once. Those that are not here have the parameters of a resource
-// of the API, or of none.
+// paramsOf are the parameters of pages, each once. Pages that are not listed here have the parameters of a
+// resource of the API, or no parameters.
 var paramsOf = map[string][]string{"GET /login": {"next"}, "GET /{$}": {"at"}, "GET /ledgers": nil,
 	"GET /api": nil, "GET /zone": {"back"},
 	"GET /lanes": api.LanePageParams, "GET /failures": api.FailureParams, "GET /workers": {"at", "all"},

@@ -178,7 +178,7 @@ func themeOf(r *http.Request) string {
 	return ""
 }
 
-// Themes are the themes, of which one is chosen.
+// Themes are the themes to choose from.
 func (f Frame) Themes() (all []Choice) {
 	for _, name := range themes {
 		all = append(all, Choice{name, name == f.Theme || name == "auto" && f.Theme == ""})

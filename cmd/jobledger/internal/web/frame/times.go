@@ -96,7 +96,7 @@ var zoneText string
 // zoneNames are the zones that a page proposes: one for each region of a country, and UTC.
 var zoneNames = sync.OnceValue(func() []string { return strings.Fields(zoneText) })
 
-// zonePattern is what the name of a zone has. Local and the empty name mean others on each machine.
+// zonePattern matches the name of a zone. Local and the empty name mean others on each machine.
 var zonePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+){0,2}$`)
 })

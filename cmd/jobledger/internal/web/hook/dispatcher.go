@@ -90,7 +90,7 @@ func (d *Dispatcher) look(ctx context.Context) {
 	}
 }
 
-// keep ends all that endpoints do not have as they run, and waits for them.
+// keep stops all senders that do not match endpoints, and waits for them.
 func (d *Dispatcher) keep(endpoints []Endpoint) {
 	var ended []*running
 	for name, r := range d.running {

@@ -30,7 +30,7 @@ const (
 	DefaultParallel = 1
 )
 
-// quiet are the kinds that are sent only where they are asked for.
+// quiet are the kinds that are sent only if an endpoint asks for them.
 var quiet = []event.Kind{event.KindHeartbeat, event.KindWorkerStarted, event.KindWorkerStopped}
 
 // Endpoint is one webhook: an address, and which events it gets.
@@ -47,7 +47,8 @@ type Endpoint struct {
 	Secrets  []Secret // the newest first
 }
 
-// Place is an event: its position, and its id, which differs where another history has another event there.
+// Place names an event: its position, and its id, which differs if another history has another event at that
+// position.
 type Place struct {
 	Pos int64     `json:"pos"` // 0: before the first event
 	ID  string    `json:"id"`

@@ -192,7 +192,7 @@ func jobsOf(ctx context.Context, tx *ledger.Tx, events []event.Event) (map[int64
 	return projection.GetMany(ctx, tx, slices.Compact(ns))
 }
 
-// enqueue enqueues jobs, those that are there already too. One whose payload was erased stays as it is.
+// enqueue enqueues jobs, those that are there already too. A delivery whose payload was erased is left alone.
 func (f *feed) enqueue(ctx context.Context, jobs []commands.Enqueue) error {
 	if len(jobs) == 0 {
 		return nil

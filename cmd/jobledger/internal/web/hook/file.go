@@ -53,7 +53,7 @@ func (f *File) Find(name string) (*Endpoint, error) {
 	return nil, &NoEndpointError{name}
 }
 
-// Add adds e. A name that is there already is a [commands.ConflictError].
+// Add adds e. If the name exists already, the error is a [commands.ConflictError].
 func (f *File) Add(e Endpoint) error {
 	if err := e.Check(); err != nil {
 		return err
@@ -146,7 +146,8 @@ func readPrivate(path string) ([]byte, error) {
 }
 
 // Change reads the file at path, has fn change it, and puts the result in its place at once, for one process
-// at a time: a reader sees the old one or the new one. A [BusyError] says that another process is at it.
+// at a time: a reader sees the old one or the new one. A [BusyError] says that another process is changing
+// the file.
 func Change(path string, fn func(*File) error) (err error) {
 	next := path + ".new"
 	if info, err := os.Stat(next); err == nil && time.Since(info.ModTime()) > staleLock {

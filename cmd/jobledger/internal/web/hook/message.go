@@ -27,7 +27,7 @@ const (
 	newSecret = 32
 )
 
-// Secret signs requests, as the one who receives them verifies.
+// Secret signs requests, so that their receiver can verify them.
 type Secret struct {
 	key   []byte
 	Until time.Time // it signs until then; zero: as long as it is there
@@ -66,7 +66,7 @@ func (s Secret) sign(id string, at time.Time, body []byte) string {
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// signatures are those of each secret that signs at that time.
+// signatures has one signature for each secret that is valid at that time.
 func (e Endpoint) signatures(id string, at time.Time, body []byte) string {
 	var all []string
 	for _, s := range e.Secrets {
@@ -139,7 +139,7 @@ func newMessage(source, id string, x event.Event, queue, traceparent string) ([]
 		Traceparent: traceparent, Data: x})
 }
 
-// testMessage is a body that is about no event.
+// testMessage is the body of a test, without an event.
 func testMessage(source, id string, at time.Time) ([]byte, error) {
 	return json.Marshal(message{SpecVersion: "1.0", ID: id, Source: source, Type: "dev.jobledger.test.v1",
 		Time: event.FormatTime(at), ContentType: "application/json", Data: struct{}{}})

@@ -19,7 +19,7 @@ import (
 	"jobledger/cmd/jobledger/internal/buildinfo"
 )
 
-// Limits of what is taken of an answer.
+// Limits of what is read of an answer.
 const (
 	maxAnswer  = 512 // bytes of its body, for the one who looks why it failed
 	maxHeaders = 16 << 10

@@ -41,7 +41,7 @@ func wantsOpenMetrics(r *http.Request) bool {
 	return open > 0 && open >= plain
 }
 
-// openFamily is family in OpenMetrics: that of a counter has no _total, and a unit is named.
+// openFamily is family in OpenMetrics: a counter's has no _total, and its unit is named.
 func (m *exposition) openFamily(name, kind, help string) {
 	if kind == "counter" {
 		name = strings.TrimSuffix(name, "_total")
@@ -58,7 +58,7 @@ func (m *exposition) openFamily(name, kind, help string) {
 // maxExemplar is how many characters an exemplar's names and values may have.
 const maxExemplar = 128
 
-// exemplar is x at the end of the line of its bucket; "" where there is none.
+// exemplar is the text of x at the end of the line of its bucket; "" if x is empty.
 func exemplar(x *view.Exemplar) string {
 	if x.N == 0 {
 		return ""

@@ -16,8 +16,8 @@ var ownerCommands = []string{"heartbeat", "succeed", "fail", "release", "cancel"
 // outcomes are the kinds that end a claim.
 var outcomes = query.LaneOutcomes[1:]
 
-// totals adds the counters of what happened since the first event. A queue that has had jobs has each of
-// them, so that an increase from nothing is seen.
+// totals adds the counters of what happened since the first event. A queue that has had jobs has each
+// counter, even at 0, so that its first increase is seen.
 func (m *exposition) totals(queues map[string]*view.QueueTotals) {
 	names := slices.Sorted(maps.Keys(queues))
 	m.family("jobledger_events_total", "counter", "Events since the first one.")
@@ -82,7 +82,7 @@ func (m *exposition) histogram(name string, h *view.Histogram, labels ...string)
 	m.buckets(name, view.Buckets[:], h.Counts[:], h.Sum, h.Exemplars[:], labels...)
 }
 
-// buckets adds a histogram: the last of counts is of what is above all ends. It has exemplars in OpenMetrics,
+// buckets adds a histogram: the last of counts is for values above all ends. It has exemplars in OpenMetrics,
 // unless these are nil.
 func (m *exposition) buckets(name string, ends []float64, counts []int64, sum float64, of []view.Exemplar,
 	labels ...string) {

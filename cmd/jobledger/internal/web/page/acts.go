@@ -26,7 +26,7 @@ const (
 	askNumber  = 1000     // jobs, above which their number must be typed
 )
 
-// actRoutes are the forms that change something. Each says what to do by its address.
+// actRoutes are the forms that change something. The address of each says what to do.
 func (p *Pages) actRoutes() (routes []door.Route) {
 	for _, verb := range act.Verbs {
 		needs := door.Read | door.Operate
@@ -141,7 +141,7 @@ func findOf(jobs []act.Chosen) string {
 	return "/jobs?" + url.Values{"find": {strings.Join(terms, " ")}}.Encode()
 }
 
-// previewParams are those of the address of an act that says first what it would do.
+// previewParams are the parameters of an act's preview page.
 func previewParams() []string {
 	fields := words.Of(find.JobFields, func(name string) string { return "f_" + name })
 	return append(fields, "act", "pos", "reason", "spread")

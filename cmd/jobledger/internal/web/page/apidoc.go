@@ -55,8 +55,8 @@ func (p *Pages) apiPage(w http.ResponseWriter, r *http.Request) error {
 	return p.Render(w, "api", shown)
 }
 
-// curlOf is the command that sends o to this server. What differs from request to request is in variables of
-// the shell, as in $JOB.
+// curlOf is the command that sends o to this server. Values that differ from request to request are shell
+// variables, such as $JOB.
 func (p *Pages) curlOf(r *http.Request, o apidoc.Operation) string {
 	words := []string{"curl"}
 	if o.Streams {

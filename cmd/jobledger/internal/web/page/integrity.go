@@ -36,7 +36,7 @@ type integrityView struct {
 	Elsewhere frame.Moment // that the other pages are about, as links lead to them from here
 }
 
-// checkView is a check, and what the last verification says of it.
+// checkView is a check with its result in the last verification.
 type checkView struct {
 	Code          string
 	Finds         []frame.Marked

@@ -11,8 +11,8 @@ import (
 	"jobledger/cmd/jobledger/internal/web/frame"
 )
 
-// sameAs is the command line that does what m does; "" where there is none. It is about the jobs that were
-// there at the position of m, as they are when it runs.
+// sameAs is the command line that does the same as m; "" if there is none. It selects the jobs that existed
+// at the position of m, in their states when it runs.
 func sameAs(m act.Many, filter []frame.Param, spread string) string {
 	words := []string{m.Verb}
 	if len(m.Jobs) > maxLinked {

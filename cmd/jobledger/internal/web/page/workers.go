@@ -183,7 +183,7 @@ func (p *Pages) workerView(w status.Worker, now time.Time) workerView {
 	return v
 }
 
-// oneWorkerView is what the page of one worker shows.
+// oneWorkerView is the data of the page of one worker.
 type oneWorkerView struct {
 	frame.Span
 	Name        string

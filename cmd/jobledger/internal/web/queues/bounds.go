@@ -16,7 +16,7 @@ import (
 	"jobledger/projection/status"
 )
 
-// boundsView is what bounds a queue, and what it binds.
+// boundsView has the limits of a queue, and the claims that they bind.
 type boundsView struct {
 	Text string // in words
 	By   string // who set it, when and why; "": it was never set
@@ -24,7 +24,7 @@ type boundsView struct {
 	More int // groups that are left out
 }
 
-// boundView is the queue as a whole, or a group of it.
+// boundView has the limits of the queue, or of one of its groups.
 type boundView struct {
 	Group, Href string // "": it is the queue
 	Now         int64
@@ -46,7 +46,7 @@ type fedView struct{ Name, Href, Times, Next string }
 // maxGroups is how many groups the page of a queue shows.
 const maxGroups = 20
 
-// addSetup adds what is set of q at m.
+// addSetup adds the settings of q at m.
 func (v *queueView) addSetup(ctx context.Context, tx *ledger.Tx, m projection.Moment, q status.Queue,
 	setup status.Setup, zone *time.Location) error {
 	groups, l, err := status.Groups(ctx, tx, q.Name, m)
@@ -97,7 +97,7 @@ func (v *queueView) addGroup(l limit.Limit, g group.Waiting) {
 	v.Bounds.Rows = append(v.Bounds.Rows, row)
 }
 
-// addDefaults adds d, with what is so without it.
+// addDefaults adds d, and the values that hold without it.
 func (v *queueView) addDefaults(d defaults.Defaults, zone *time.Location) {
 	v.Defaults = defaultsView{Attempts: fmt.Sprintf("%d, as without a default", projection.DefaultMaxAttempts),
 		Runtime: "no limit", Backoff: words.BackoffText(event.DefaultBackoff) + ", as without a default"}

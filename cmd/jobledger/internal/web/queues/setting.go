@@ -18,7 +18,7 @@ import (
 	"jobledger/ledger/event"
 )
 
-// settingView is what a form shows that sets something of a queue.
+// settingView is the data of a form for a setting of a queue.
 type settingView struct {
 	frame.Frame
 	Queue, Group string
@@ -42,13 +42,13 @@ type fieldView struct {
 
 // setting is what a form sets.
 type setting interface {
-	// kind is that of the event that sets it.
+	// kind is the kind of the event that sets it.
 	kind() event.Kind
-	// load reads what is set, and what is going on; of a queue or a group of it.
+	// load reads the setting of a queue or of one of its groups, and what is going on there.
 	load(ctx context.Context, tx *ledger.Tx, now time.Time) error
-	// is says what is set, and who has set it.
+	// is says what is set, and who set it.
 	is(zone *time.Location) (text, by string)
-	// fields are those of the form, with what is set.
+	// fields are the fields of the form, filled with the current setting.
 	fields() []fieldView
 	// read reads what was typed, and returns what is wrong with it.
 	read(given url.Values) []wire.InputError
@@ -135,7 +135,7 @@ func (p *Pages) settingPage(w http.ResponseWriter, r *http.Request, title, group
 	return p.Render(w, "setting", shown)
 }
 
-// fill puts what was typed into the fields, and what is wrong with it next to them.
+// fill puts what was typed into the fields, and the errors next to them.
 func (v *settingView) fill(given url.Values, wrong []wire.InputError) {
 	for i := range v.Fields {
 		f := &v.Fields[i]
@@ -162,7 +162,7 @@ func (v *settingView) has(name string) bool {
 	return false
 }
 
-// groupOf is the group that a form is about; "": it is about the queue.
+// groupOf is the group that a form sets; "": it sets the queue.
 func groupOf(r *http.Request) (string, error) {
 	query, err := api.QueryOf(r)
 	return query.Get("group"), err

@@ -57,8 +57,8 @@ const (
 	maxDownloadsGrant = 16 // of one token
 )
 
-// download is an answer of any length, which is sent as it is made. What it takes to be sent is not limited,
-// but a client that reads nothing for some time is dropped.
+// download is an answer of any length, sent while it is made. The time to send it is not limited, but a
+// client that reads nothing for some time is dropped.
 type download struct {
 	*Sender
 	w       http.ResponseWriter
@@ -112,7 +112,7 @@ func (d *download) run(r *http.Request, write func(ctx context.Context, out io.W
 			}
 		}
 	}()
-	// The client has sent all of its request: no time runs for it any more, but while it is sent something.
+	// The client has sent all of its request: from now on only a write to it has a deadline.
 	control := http.NewResponseController(d.w)
 	err = errors.Join(control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{}))
 	if err != nil {
@@ -128,7 +128,8 @@ func (d *download) run(r *http.Request, write func(ctx context.Context, out io.W
 	if ctx.Err() == nil && !errors.Is(err, errClient) {
 		d.Door.ProblemOf(err) // it is logged
 	}
-	// The answer has begun, so there is no other one: the connection is cut off, and is not a whole answer.
+	// The answer has begun and cannot be replaced by an error: the connection is broken, so that the client sees
+	// an incomplete answer.
 	_ = http.NewResponseController(d.w).SetWriteDeadline(time.Unix(1, 0))
 	return nil
 }

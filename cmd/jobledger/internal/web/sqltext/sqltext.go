@@ -26,7 +26,7 @@ func Counts(queue string) string {
 	return "SELECT queue, state, count(*) FROM current" + where + " GROUP BY queue, state"
 }
 
-// CountsAt is Counts as it was at pos.
+// CountsAt is Counts as of pos.
 func CountsAt(queue string, pos int64) string {
 	where := ""
 	if queue != "" {
@@ -66,7 +66,7 @@ func tagOf(tag string, postgres bool) string {
 	return "tags ->> " + quoted(tag)
 }
 
-// Jobs lists jobs as query selects them, in SQLite or PostgreSQL; "" where SQL over one view does not say
+// Jobs lists jobs as query selects them, in SQLite or PostgreSQL; "" if SQL over one view cannot express
 // that.
 func Jobs(query url.Values, limit int, postgres bool) string {
 	columns := map[string]string{"queue": "queue", "state": "state", "key": "key", "group": "grp",
@@ -104,7 +104,7 @@ func Jobs(query url.Values, limit int, postgres bool) string {
 		"FROM current%s ORDER BY id DESC LIMIT %d", where, limit)
 }
 
-// searched are the terms of a search as conditions on the view; ok is false where that does not say it.
+// searched are the terms of a search as conditions on the view; ok is false if the view cannot express them.
 func searched(text string, postgres bool) (conditions []string, ok bool) {
 	terms, err := find.Terms(text)
 	if err != nil {
@@ -135,7 +135,7 @@ func searched(text string, postgres bool) (conditions []string, ok bool) {
 	return conditions, true
 }
 
-// Events lists events up to pos as query selects them; "" where SQL over one view does not say that.
+// Events lists events up to pos as query selects them; "" if SQL over one view cannot express that.
 func Events(query url.Values, pos int64, limit int) string {
 	where := fmt.Sprintf(" WHERE pos <= %d", pos)
 	for _, name := range []string{"job", "kind", "actor", "worker"} {

@@ -20,7 +20,7 @@ import (
 	"jobledger/projection/status"
 )
 
-// Jobs of each cell of a diff: of all cells, and of the one that is asked for.
+// How many jobs of each cell of a diff are listed: for all cells, and for the one that is asked for.
 const (
 	diffJobs  = 5
 	chosenMax = 500
@@ -50,7 +50,7 @@ type matrixView struct {
 	Rows    []matrixRow
 }
 
-// matrixRow is those of one state; each cell but those of no job leads to its jobs.
+// matrixRow has the jobs that were in one state; each cell with jobs links to them.
 type matrixRow struct {
 	Name  string
 	Cells []frame.Link

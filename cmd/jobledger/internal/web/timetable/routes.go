@@ -19,8 +19,8 @@ type Pages struct {
 	Acts *act.Acts
 }
 
-// Routes are those of the API that read, and those of the pages. Each request of a page has pages of its own,
-// with its zone.
+// Routes are the read-only routes of the API, and the routes of the pages. Each request of a page has pages
+// of its own, with its zone.
 func (p *Pages) Routes() []door.Route {
 	pages := p.Site.InZone(func(s *frame.Site) []door.Route { return (&Pages{s, p.Acts}).pages() })
 	return append(pages,

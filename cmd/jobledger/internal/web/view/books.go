@@ -10,8 +10,8 @@ import (
 	"jobledger/projection"
 )
 
-// Books is what is known of a ledger as a whole: whether it still is what it was, and what happened to all of
-// it.
+// Books is what is known of a ledger as a whole: whether its history is unchanged, and which events are about
+// all of it.
 type Books struct {
 	Last      event.Event // its Pos is 0 where there is none
 	State     prove.State

@@ -19,7 +19,7 @@ type Exemplar struct {
 	Value float64
 	At    time.Time // of its event
 
-	// Trace is the id of its trace, as [AddTraces] finds it; "": it has none.
+	// Trace is the id of its trace, set by [AddTraces]; "": it has none.
 	Trace string
 	known bool // Trace
 }
@@ -28,7 +28,7 @@ type Exemplar struct {
 const tracesAtOnce = 500
 
 // AddTraces finds the traces of the exemplars of queues: once for each, so that a call reads only the jobs
-// that have become one since the last. It is for the function that is given to Refresh. A job that has left
+// that have become one since the last. Only the function given to Refresh may call it. A job that has left
 // the ledger has none.
 func AddTraces(ctx context.Context, tx *ledger.Tx, queues map[string]*QueueTotals) error {
 	var all []*Exemplar

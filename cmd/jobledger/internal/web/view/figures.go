@@ -20,7 +20,7 @@ const (
 	actsBack  = 24 * time.Hour
 )
 
-// Figures are what the metrics and the overview of a ledger are made of, of one snapshot.
+// Figures are the numbers of the metrics and the overview of a ledger, all of one snapshot.
 type Figures struct {
 	Pos     int64 // of the last event
 	Last    event.Event

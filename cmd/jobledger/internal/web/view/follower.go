@@ -191,8 +191,8 @@ func (f *Follower) read(ctx context.Context, store *ledger.Store) (n int, err er
 	return len(page), nil
 }
 
-// readAfter reads the events after end, at most PageEvents, and the event of end with them: where it is
-// another one now, or the ledger ends before it, holds is false, and next is the end of the ledger.
+// readAfter reads the events after end, at most PageEvents, and the event of end with them: if that is
+// another event now, or the ledger ends before it, holds is false, and next is the end of the ledger.
 func readAfter(ctx context.Context, tx *ledger.Tx, end await.SeenEnd) (page []Sent, holds bool,
 	next await.SeenEnd, err error) {
 	page, err = eventsIn(ctx, tx, ledger.Filter{After: max(end.Pos-1, 0), Limit: PageEvents + 1})

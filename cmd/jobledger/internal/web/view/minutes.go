@@ -51,7 +51,7 @@ func (d *durations) add(micros int64) {
 	*d = append(*d, counted{int32(i), 1})
 }
 
-// minute is what happened in one queue in one minute.
+// minute counts what happened in one queue in one minute.
 type minute struct {
 	at           int64 // minutes since 1970
 	kinds        [event.KindCancelled + 1]uint32
@@ -60,8 +60,8 @@ type minute struct {
 }
 
 // Minutes count what each queue did, minute by minute, from some hours ago on. They read each event once for
-// all who ask. What they hold has a limit, and so has what they read at once. They are safe for concurrent
-// use; the zero value is ready.
+// all who ask. Both what they hold and what they read at once are limited. They are safe for concurrent use;
+// the zero value is ready.
 type Minutes struct {
 	mu     sync.Mutex
 	moves  follow.Transitions

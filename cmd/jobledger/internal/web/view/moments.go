@@ -38,7 +38,7 @@ var momentKinds = []event.Kind{event.KindRefused, event.KindFailed, event.KindRe
 // MomentKinds are the kinds of moments, the worst first.
 func MomentKinds() []string { return ranks[:] }
 
-// mark is a moment as it is kept: 16 bytes.
+// mark is the stored form of a moment: 16 bytes.
 type mark struct {
 	pos  int64
 	at   uint32 // seconds since 1970
@@ -153,7 +153,7 @@ func (m *Moments) add(e event.Event) {
 	m.marks = append(m.marks, k)
 }
 
-// placeOf is the place of a queue among those that were paused.
+// placeOf is the index of a queue among those that were paused.
 func (m *Moments) placeOf(queue string) uint16 {
 	if m.queues == nil {
 		m.queues = make(map[string]uint16)

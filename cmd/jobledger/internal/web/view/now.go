@@ -17,7 +17,7 @@ const (
 	oldestFigures  = 2 * time.Second // of a ledger in which nothing is recorded
 )
 
-// Now has the figures of now, read once for all who ask within a short time. They are those of one position,
+// Now has the figures of now, read once for all who ask within a short time. They are all as of one position,
 // which they name. It is safe for concurrent use; the zero value is ready.
 type Now struct {
 	mu    sync.Mutex
@@ -70,9 +70,8 @@ func (n *Now) ReadGauges(ctx context.Context, tx *ledger.Tx, now time.Time) (f F
 	return f, f.addProblems(ctx, tx, &n.minutes, projection.Now(now))
 }
 
-// Kept is a value that is read once for all who ask within a short time: twenty times as long as it took, so
-// that a twentieth of a processor at most goes into it. It is safe for concurrent use; the zero value is
-// ready.
+// Kept is a value that is read once and then shared for twenty times as long as reading it took, so that it
+// takes at most a twentieth of a processor. It is safe for concurrent use; the zero value is ready.
 type Kept[T any] struct {
 	mu   sync.Mutex
 	last T
@@ -80,8 +79,8 @@ type Kept[T any] struct {
 	cost time.Duration
 }
 
-// Read returns the value, by read where there is none that is young enough: at least as young as least, even
-// where it took no time. While another reads it, it waits for that.
+// Read returns the kept value if it is young enough, else the result of read. A value younger than least is
+// always young enough. While another reads it, it waits for that.
 func (k *Kept[T]) Read(least time.Duration, read func() (T, error)) (T, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"jobledger/projection/status"
 )
 
-// What a [Pace] is about, in minutes that have begun, with the one under way.
+// The window of a [Pace] in minutes, including the current one.
 const (
 	rateMinutes  = 10
 	waitMinutes  = 60
@@ -48,7 +48,7 @@ func (m *Minutes) paces(queues []status.Queue, now time.Time) map[string]*Pace {
 	return found
 }
 
-// pace is that of a queue with these minutes, of whose jobs so many are queued at now.
+// pace is the pace of a queue with these minutes and so many queued jobs at now.
 func (m *Minutes) pace(all []minute, queued int64, now time.Time) *Pace {
 	last := minuteOf(event.Micros(now))
 	since := func(minutes int64) time.Time {
@@ -110,7 +110,7 @@ func (p *Pace) ClearIn(ready int64) (d time.Duration, ok bool) {
 	return time.Duration(float64(ready) / float64(gain) * float64(p.For)), true
 }
 
-// Share is which part of the attempts of the Pace failed; ok is false where there was none.
+// Share is the share of the attempts of the Pace that failed; ok is false if there were no attempts.
 func (p *Pace) Share() (share float64, ok bool) {
 	n := p.Succeeded + p.Failed
 	return float64(p.Failed) / float64(max(n, 1)), n > 0

@@ -20,7 +20,7 @@ func (k mark) row() int {
 	return RowPeople
 }
 
-// First is the time of the first event; zero: there is none.
+// First is the time of the first event; zero: there is no event.
 func (m *Moments) First() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()

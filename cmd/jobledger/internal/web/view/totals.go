@@ -19,7 +19,7 @@ const (
 	maxOffered = 10_000  // jobs with a refused result and no accepted one
 )
 
-// OtherCodes are the codes of failures that have no count of their own.
+// OtherCodes is the name under which error codes without a count of their own are counted.
 const OtherCodes = "other"
 
 // Buckets are the upper ends of the buckets of a [Histogram], in seconds: 5 ms, doubled up to 5.8 hours.

@@ -19,7 +19,7 @@ const (
 	verifyLast  = 10_000  // of a longer one, so many are
 )
 
-// Verifier verifies what is recorded, as time goes by. It is safe for concurrent use.
+// Verifier verifies new events at regular times. It is safe for concurrent use.
 type Verifier struct {
 	Now func() time.Time
 	// Whole is when the whole ledger is verified, slowly; the zero Schedule: only when asked for.
@@ -137,8 +137,8 @@ func (v *Verifier) schedule() time.Time {
 	return next
 }
 
-// begin returns after which event a check of everything, or of what is new since last, begins. again is true
-// where it does not go on from last: also where the ledger is another one than the one whose end that saw.
+// begin returns the event after which a check of everything, or of what is new since last, begins. again is
+// true if it does not continue from last, for example because the ledger is another one.
 func begin(ctx context.Context, store *ledger.Store, last Verification, end await.SeenEnd, whole bool) (since,
 	tail int64, again bool, err error) {
 	err = store.Read(ctx, func(tx *ledger.Tx) error {

@@ -20,7 +20,7 @@ import (
 	"jobledger/projection"
 )
 
-// claimJSON is a claim as its owner gets it.
+// claimJSON is the answer about a claim for its owner.
 type claimJSON struct {
 	words.FullJobJSON
 	EndBy *string `json:"end_by"` // when the maximum runtime in force ends it
@@ -76,7 +76,7 @@ func (s shape) claims(jobs []projection.Job) []either[claimJSON] {
 	return out
 }
 
-// enqueuedJSON is a job as its producer gets it.
+// enqueuedJSON is the answer about a job for its producer.
 type enqueuedJSON struct {
 	words.JobJSON
 	Existing bool `json:"existing"`           // it was there before
@@ -96,7 +96,7 @@ func (s shape) enqueued(e commands.Enqueued) any {
 // commandAnswer is what became of one outcome or heartbeat.
 type commandAnswer struct {
 	Token string `json:"token"`
-	// after it; null: it was refused, and the job is not known
+	// after it; null: it was refused, and the job is unknown
 	Job     either[ownedJSON] `json:"job" openapi:"null"`
 	Problem *wire.Problem     `json:"problem"` // null: it is recorded
 }

@@ -70,7 +70,7 @@ func read(w http.ResponseWriter, r *http.Request, most int64, v any) error {
 	return wire.Read(text, v)
 }
 
-// query returns the parameters of r, of which there may be only these.
+// query returns the parameters of r, and refuses all but these.
 func query(r *http.Request, names ...string) (url.Values, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"jobledger/projection"
 )
 
-// claims is a turn of a worker: how claims ended, heartbeats, and the next claims, in one transaction. Where
-// nothing is ready, and nothing else was said, it waits as long as the worker wishes.
+// claims is a turn of a worker: how claims ended, heartbeats, and the next claims, in one transaction. If
+// nothing is ready and the request has no outcomes, it waits as long as the worker asked.
 func (m *Room) claims(w http.ResponseWriter, r *http.Request, c Caller) error {
 	if _, err := query(r); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (m *Room) answerClaims(w http.ResponseWriter, r *http.Request, o ops, jobs 
 }
 
 // ErrWithdrawn is the cause with which the context of a request ends that its client does not want any more.
-// It is answered as if nothing had come, and what it claimed is given back at once.
+// It is answered as if no job had come, and its claims are given back at once.
 var ErrWithdrawn = errors.New("work: the request was withdrawn")
 
 // errNone means that nothing was claimed.
@@ -132,8 +132,8 @@ type ops struct {
 	index    []int // of write: the answer's, from 0 the outcomes, and below that ^n the heartbeats
 }
 
-// opsOf reads the commands of a turn. What cannot be read is an error; what is about a job of another queue
-// is answered as if that were not there.
+// opsOf reads the commands of a turn. An item that cannot be read is an error; an item about a job in a queue
+// that the caller may not use is answered as if the job did not exist.
 func (m *Room) opsOf(ctx context.Context, c Caller, asked wire.Claims) (o ops, err error) {
 	lease, err := wire.Duration("lease", asked.Lease)
 	if err != nil {
@@ -242,8 +242,8 @@ func (m *Room) carryOut(w http.ResponseWriter, r *http.Request, c Caller, o *ops
 	return jobs, nil
 }
 
-// ownOf are the jobs that are of queues of c. The tokens of a request lead to live claims of any queue, since
-// they say that it is sent again.
+// ownOf returns the jobs in queues that c may use. The tokens of a request may match live claims of any
+// queue: then the request is a repeat.
 func ownOf(c Caller, jobs []projection.Job) []projection.Job {
 	return slices.DeleteFunc(jobs, func(j projection.Job) bool { return !c.May(access.Work, j.Queue) })
 }

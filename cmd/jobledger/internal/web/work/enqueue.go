@@ -279,8 +279,8 @@ func (m *Room) add(w http.ResponseWriter, r *http.Request, c Caller, jobs []comm
 	return answers, key, err
 }
 
-// reachable returns an error if one of the jobs that others wait for, or one with an id that is asked for, is
-// of a queue that c is not for.
+// reachable returns an error if a job that others wait for, or a job with a requested id, is in a queue that
+// c may not use.
 func (m *Room) reachable(r *http.Request, c Caller, others, ids []event.JobID) error {
 	if c.AllQueues() || len(ids) == 0 {
 		return nil

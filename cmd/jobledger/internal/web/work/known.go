@@ -33,7 +33,7 @@ func (k *known) put(jobs ...projection.Job) {
 	}
 }
 
-// get returns the job with this id that was claimed with token; of one that is not known only the id.
+// get returns the job with this id that was claimed with token; only the id if the job is unknown.
 func (k *known) get(id event.JobID, token string) projection.Job {
 	k.mu.Lock()
 	defer k.mu.Unlock()

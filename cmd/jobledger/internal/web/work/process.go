@@ -88,8 +88,8 @@ func bootOf(r *http.Request) (string, error) {
 // maxStarted is how many processes the room remembers.
 const maxStarted = 4096
 
-// fits returns an InvalidError if the process has said, when it started, that it is for other queues or has
-// not these capabilities. One that has said nothing may take anything.
+// fits returns an InvalidError if the process announced other queues, or lacks these capabilities. One that
+// has said nothing may take anything.
 func (m *Room) fits(ctx context.Context, process event.Worker, queues, capabilities []string) error {
 	m.mu.Lock()
 	said, known := m.started[process]
@@ -123,7 +123,7 @@ func (m *Room) fits(ctx context.Context, process event.Worker, queues, capabilit
 	return nil
 }
 
-// saidBy is what the process said when it started; nil: it did not, or has stopped since.
+// saidBy is what the process announced at its start; nil: nothing, or it has stopped since.
 func (m *Room) saidBy(ctx context.Context, process event.Worker) (said *event.WorkerStarted, err error) {
 	err = m.Service.Store.Read(ctx, func(tx *ledger.Tx) error {
 		filter := ledger.Filter{Worker: process.Name,

@@ -17,7 +17,7 @@ import (
 	"jobledger/projection"
 )
 
-// Limits of what is asked at the same time, and of one request.
+// Limits of concurrent requests, and of one request.
 const (
 	MaxWaiting      = 1024 // claims that wait, in all, as servers have it
 	MaxWaitingGrant = 64   // of one token
@@ -266,7 +266,7 @@ func mayUse(c Caller, scope access.Scope, queues ...string) error {
 	return nil
 }
 
-// jobs reads the jobs with these ids. One of a queue that c is not for is as if it were not there, which is
+// jobs reads the jobs with these ids. A job of a queue that c may not use is treated as missing:
 // commands.ErrNoJob, as for the outcome of a command. Where c is for all queues and rows is false, nothing is
 // read.
 func (m *Room) jobs(ctx context.Context, c Caller, ids []event.JobID, rows bool) (

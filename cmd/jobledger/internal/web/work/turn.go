@@ -60,8 +60,8 @@ func (e entry) gave() {
 	e.given = max(e.given, e.mine)
 }
 
-// laterGave reports whether a later request was answered with claims. One that was answered before these
-// claims were made has none.
+// laterGave reports whether a later request was answered with claims. A request that was answered before
+// these claims were made has none.
 func (e entry) laterGave() bool {
 	e.of.mu.Lock()
 	defer e.of.mu.Unlock()
