@@ -51,7 +51,7 @@ func (s *Service) ApplyAndClaim(ctx context.Context, actor string, ops []Op, r C
 		if c, ok := op.Command.(ownerCommand); ok {
 			if token, _ := c.credentials(); slices.Contains(r.Tokens, token) {
 				return nil, nil, &InvalidError{"tokens", fmt.Sprintf("%q", token),
-					"tokens of no claim that the same request speaks of"}
+					"tokens that belong to no claim in the same request"}
 			}
 		}
 	}

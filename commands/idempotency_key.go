@@ -87,7 +87,7 @@ func (n newJob) findPast(ctx context.Context, tx *ledger.Tx, j projection.Job) (
 	}
 	left, err := past.MayHaveLeft(ctx, tx, n.id)
 	if err == nil && left {
-		err = &ConflictError{n.name(), n.id, "its id is as old as jobs that are archived, and it may be one"}
+		err = &ConflictError{n.name(), n.id, "its id is as old as archived jobs, and may be that of one"}
 	}
 	return gone, err
 }

@@ -62,7 +62,7 @@ type bursts struct {
 	done, undone atomic.Int64
 }
 
-// maxBurstPause bounds how many transactions do without a burst after some that failed.
+// maxBurstPause bounds how many transactions are not tried as a burst after bursts that failed.
 const maxBurstPause = 64
 
 // burst tries the burst of r; done says that r needs nothing else, and err is its outcome.

@@ -213,7 +213,7 @@ func (p *program) listen(c *cli.Context, config *web.Config, path string) (l net
 	case config.Proxy != nil && cert+key != "":
 		return nil, cli.Usagef("--behind-proxy and --tls-cert cannot be combined: the proxy ends TLS")
 	case (cert == "") != (key == ""):
-		return nil, cli.Usagef("one of --tls-cert and --tls-key needs the other")
+		return nil, cli.Usagef("--tls-cert and --tls-key are given as a pair")
 	case cert == "" && c.IsSet("client-ca"):
 		return nil, cli.Usagef("--client-ca is for --tls-cert: without TLS there are no certificates")
 	case c.IsSet("peer") && cert != "":

@@ -45,7 +45,7 @@ func (p *program) listenAgain(ctx context.Context, path string,
 		return nil, err
 	}
 	if len(known) > 0 {
-		p.Message("port %s, which the ledger had before, is in use: this is another one", known[0])
+		p.Message("port %s, which the ledger had before, is in use; another one is used instead", known[0])
 	}
 	if len(known) < maxPorts {
 		_, port, _ := net.SplitHostPort(l.Addr().String())

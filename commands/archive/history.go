@@ -99,7 +99,8 @@ func newestOf(ctx context.Context, files []File, prefix string) (id event.JobID,
 	return id, newest, index, err
 }
 
-// Ends returns what gives a commands.Service the states in which archived jobs ended: see its field Archived.
+// Ends returns the function for the field Archived of a commands.Service: it looks up the states in which
+// archived jobs ended.
 func Ends(store *ledger.Store, dir string) func(context.Context, event.JobID) (event.State, error) {
 	return func(ctx context.Context, id event.JobID) (event.State, error) {
 		events, _, err := History(ctx, store, dir, string(id))

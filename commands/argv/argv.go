@@ -18,7 +18,7 @@ import (
 	"unicode/utf8"
 )
 
-// Form is a command with all that it runs with.
+// Form is a command with its environment, folder and umask.
 type Form struct {
 	Argv []string          // the program, a path or a name that is searched in PATH, and its arguments
 	Dir  string            // the folder in which it runs, from the root

@@ -49,7 +49,7 @@ type Enqueued struct {
 	// it begins as blocked: something that it waits for has not come about
 	Blocked bool `event:"blocked"`
 
-	// how long Key is its own, until a worker claims it or until it has ended; "": for ever
+	// how long the job has its Key: until a worker claims the job or until the job has ended; "": for ever
 	UniqueWhile string `event:"unique_while,oneof=queued|unfinished"`
 
 	// the form of the payload: "argv" is a command that the job carries; "": any, as its worker reads it

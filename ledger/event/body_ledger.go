@@ -84,7 +84,7 @@ type Imported struct {
 	// payloads and results that these events name and the file had not, other than erased ones
 	MissingBodies int64 `event:"missing_bodies"`
 
-	// the moment of which the ledger is a copy, for looking at; zero: the ledger is to go on
+	// the moment of the copy, which answers as of then; zero: the ledger is to be used
 	AsOf time.Time `event:"as_of"`
 }
 

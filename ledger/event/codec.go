@@ -83,7 +83,7 @@ func (f *fields) decode(b Body, w *Worker) {
 		w.fields(f)
 	}
 	if f.err == nil && f.digest != nil {
-		f.err = errors.New("a digest that belongs to no field, or is none")
+		f.err = errors.New("a digest that belongs to no field, or is not valid")
 	}
 }
 

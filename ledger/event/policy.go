@@ -4,7 +4,7 @@ import "time"
 
 // ArchivePolicy: from now on, every process that sweeps archives what is old. The last one counts.
 type ArchivePolicy struct {
-	// jobs that ended at least so long ago are archived and removed; 0: none
+	// history that is at least so old is archived and removed; 0: none
 	OlderThan time.Duration `event:"older_than,max=876000h"`
 	// failed jobs stay until they are so old; 0: as the others
 	KeepFailed time.Duration `event:"keep_failed,max=876000h"`

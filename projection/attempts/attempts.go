@@ -46,7 +46,8 @@ func (a Attempt) Lasted() time.Duration { return a.EndedAt.Sub(a.ClaimedAt) }
 // Measures are what attempts can be measured by.
 var Measures = []string{"elapsed", "cpu", "max_rss"}
 
-// Measured is how much of that a claim used that has ended; "" is elapsed. It is 0 where that is not known.
+// Measured is the amount of a measure that an ended claim used; "" is elapsed. It is 0 where that is not
+// known.
 func (a Attempt) Measured(by string) int64 {
 	switch by {
 	case "cpu":

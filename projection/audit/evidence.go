@@ -290,7 +290,7 @@ func (v *verifier) checkSeals(w *evidence) error {
 // wrong says what is wrong with the seal of all events in the tree; "" if nothing is.
 func (w *evidence) wrong(s tree.Seal) string {
 	if root := w.tree.Root(); s.Root != root {
-		return fmt.Sprintf("its root is %s, but that of the events up to there is %s", s.Root, root)
+		return fmt.Sprintf("its root is %s, but the root of the events up to there is %s", s.Root, root)
 	}
 	if s.Note == "" {
 		return ""

@@ -77,7 +77,7 @@ func (v *verifier) left(ctx context.Context) error {
 	}
 	if kept != r.Kept {
 		v.find(Finding{Code: FindRemoved, Field: "bodies", Detail: fmt.Sprintf(
-			"there are %d payloads and results of jobs that left, and by what has left there should be %d", kept,
+			"there are %d payloads and results of jobs that left; by the events there should be %d", kept,
 			r.Kept)})
 	}
 	stored, err := projection.StoredDeparted(ctx, v.tx)

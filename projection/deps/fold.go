@@ -87,7 +87,7 @@ func (f *Fold) own(e *event.Event) (wrong string) {
 		}
 		switch waits := open + broken; {
 		case waits > 0 && !b.Blocked:
-			return fmt.Sprintf("unblocked while %d of what it waits for has not come about", waits)
+			return fmt.Sprintf("unblocked while %d of the ends that it waits for are still missing", waits)
 		case waits == 0 && b.Blocked:
 			return "its hold is lifted and it stays blocked, and it waits for nothing any more"
 		}
@@ -157,7 +157,7 @@ func (f *Fold) enqueued(e *event.Event, b *event.Enqueued) (wrong string, err er
 		f.put(edge, met)
 	}
 	if open, broken := f.count(e.N); (open+broken > 0) != b.Blocked && !gone {
-		wrong = fmt.Sprintf("%d of what it waits for has not come about, and it begins as %s", open+broken, e.To)
+		wrong = fmt.Sprintf("%d ends that it waits for are still missing, and it begins as %s", open+broken, e.To)
 	}
 	if !b.Blocked {
 		f.drop(e.N)
@@ -316,7 +316,7 @@ func (f *Fold) Compare(stored []Edge, resolving []Resolving) (differ []Differenc
 			}
 		}
 		if late[child] {
-			differ = append(differ, Difference{child, fmt.Sprintf("it is %s, and what it waits for says otherwise",
+			differ = append(differ, Difference{child, fmt.Sprintf("it is %s, but not by what it waits for",
 				f.States[child])})
 		}
 	}

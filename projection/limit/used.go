@@ -87,8 +87,7 @@ func (r Rate) most(at int64) int64 {
 	return at + r.allowance() + r.interval()
 }
 
-// UsedUp returns l as if the starts before a time in microseconds had used the most of its rate that this
-// permits.
+// UsedUp returns l as if the starts before a time in microseconds had used as much of its rate as is allowed.
 func (l Limit) UsedUp(at int64) Limit {
 	l.UsedUntil = l.Rate.most(at)
 	return l

@@ -12,7 +12,7 @@ import (
 	"jobledger/projection/internal/table"
 )
 
-// Key is the key of a job that has left the ledger.
+// Key is a row of past: the key of a job that has left the ledger.
 type Key struct {
 	Queue, Key string
 	Job        event.JobID

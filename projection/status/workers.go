@@ -105,8 +105,8 @@ func (l *look) all(ctx context.Context, tx *ledger.Tx) ([]Worker, error) {
 	return l.workers, err
 }
 
-// seenAfterHorizon returns a projection.ArchivedError if the last sign of life of one of workers, which has
-// not stopped, is so old that a later one may have left the ledger with the job that it was about.
+// seenAfterHorizon returns a projection.ArchivedError if one of workers has not stopped and its last sign of
+// life is so old that a later one may have left the ledger with its job.
 func seenAfterHorizon(ctx context.Context, tx *ledger.Tx, workers []Worker) error {
 	horizon, err := projection.HorizonTime(ctx, tx)
 	if err != nil || horizon.IsZero() {

@@ -129,7 +129,7 @@ func (h *history) lost(clients []*client) event.JobID {
 	return ""
 }
 
-// outside asks by Calls, and what they do not have of a Service.
+// outside asks through Calls, and through a Service what Calls do not offer.
 type outside struct {
 	asIs
 	calls Calls

@@ -123,7 +123,7 @@ func childrenOf(ctx context.Context, tx *ledger.Tx, delays []ends.Delay) (map[in
 	return projection.GetMany(ctx, tx, ns)
 }
 
-// liftDelays has the jobs run that waited only for the command of j, which has ended.
+// liftDelays lets the jobs run that waited only for the command of j, which has ended.
 func liftDelays(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job) error {
 	lifted, err := ends.Lift(ctx, tx, j.N)
 	if err != nil || len(lifted) == 0 {

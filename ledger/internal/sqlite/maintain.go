@@ -149,7 +149,7 @@ func Copy(ctx context.Context, from, to string) error {
 	return explain(err)
 }
 
-// FreePages shrinks the file by free pages, where it was made so that it can: see auto_vacuum in appid.go.
+// FreePages shrinks the file by free pages, if the file was made for it: see auto_vacuum in appid.go.
 func (f *Engine) FreePages(ctx context.Context, s *engine.Session, most int) (left int64, err error) {
 	mode, err := s.Int(ctx, `PRAGMA auto_vacuum`)
 	if err != nil || mode != incremental {

@@ -74,9 +74,9 @@ var (
 		"names", "presence", "queues", "seals", "states", "timetable", "workers"}
 )
 
-// isForeign reports whether an object that the schema does not have would run, or could forbid something,
-// when the ledger is written: a trigger, and an index of ours that is more than columns in order. Further
-// tables and views do no harm.
+// isForeign reports whether an object that the schema does not have could run, or could refuse something,
+// when the ledger is written: a trigger, or an index of one of our tables that is unique, partial or over
+// expressions. Further tables and views do no harm.
 func isForeign(kind, definition string) bool {
 	switch kind {
 	case "trigger":

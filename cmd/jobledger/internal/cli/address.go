@@ -64,7 +64,7 @@ func CheckNewFile(flag, name string) error {
 	if !ledger.IsServerAddress(name) {
 		return nil
 	}
-	return WithHint(Usagef("%s makes a file; %s is none", flag, DisplayDSN(name)),
+	return WithHint(Usagef("%s makes a file; %s is not a file", flag, DisplayDSN(name)),
 		"'jobledger export --db FILE | jobledger import - --db postgres://…' puts a ledger into PostgreSQL")
 }
 

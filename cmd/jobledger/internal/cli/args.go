@@ -176,7 +176,7 @@ func valueOfSwitch(word, value string) error {
 	if _, parseErr := when.ParseDuration(value); parseErr == nil && word == "--watch" {
 		return WithHint(err, "write %s %s, without =", word, value)
 	}
-	return WithHint(err, "%s alone switches it on; %s=false is as if it were not there", word, word)
+	return WithHint(err, "%s alone switches it on; %s=false means that it is not given", word, word)
 }
 
 // wantsJSON reports whether the line, or else variable, the value of JOBLEDGER_JSON, asks for JSON.

@@ -65,7 +65,7 @@ func ParseDuration(flag, s string, lo, hi time.Duration, allowZero bool) (time.D
 
 // AboutAsOf is the paragraph about --as-of in the help of the verbs that have it.
 const AboutAsOf = " With --as-of it is what the events up to that moment add up to: a time, such as " +
-	"14:30 or 'yesterday 2pm', or a place in the ledger, pos:N. What has become of it is shown next to that."
+	"14:30 or 'yesterday 2pm', or a place in the ledger, pos:N. Its present state is shown next to that."
 
 // AsOfFlag returns the flag --as-of.
 func AsOfFlag() Flag {

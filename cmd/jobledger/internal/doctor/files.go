@@ -138,7 +138,7 @@ func (d *examination) folder() {
 			"every user may write into the folder %s (%s), and so replace the ledger", folder, info.Mode())
 	default:
 		d.advise(CodeFolder, "keep the ledger in a folder of its own",
-			"every user may make files in the folder %s (%s), also such as SQLite would take for the ledger's",
+			"every user may make files in the folder %s (%s), including files that SQLite would take for the ledger's",
 			folder, info.Mode())
 	}
 	if !mayWrite(folder) {

@@ -70,7 +70,7 @@ func Terms(text string) (terms []Term, err error) {
 	return terms, nil
 }
 
-// check returns why there is no such term.
+// check returns why a term is not valid.
 func (t Term) check(keyed bool) error {
 	number, err := strconv.ParseInt(t.Value, 10, 64)
 	name, _, _ := strings.Cut(t.Value, "=")

@@ -42,7 +42,7 @@ func LastState(events []event.Event) (state event.State) {
 	return state
 }
 
-// skipped says what all heartbeats but the first are.
+// skipped replaces all heartbeats but the first.
 func skipped(beats []event.Event) string {
 	longest := time.Duration(0)
 	for i, e := range beats[1:] {

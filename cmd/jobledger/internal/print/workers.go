@@ -65,7 +65,7 @@ func GoneText(w status.Worker) string {
 	return ""
 }
 
-// MayRun says of a claim that was lost how, and until when its command may run.
+// MayRun says until when the command of a lost claim may run, and why.
 func MayRun(c projection.LostClaim, now time.Time) string {
 	text := fmt.Sprintf("%s %s, may run until %s", c.Ending, words.AgeOrOn(c.EndedAt, now),
 		words.Time(c.Until.In(now.Location())))

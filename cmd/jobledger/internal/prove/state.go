@@ -29,8 +29,9 @@ type State struct {
 // which a sweeper adds their blocks.
 const hashAtOnce = 50_000
 
-// StateOf returns what shows whether the ledger of tx is what it was. It changes nothing. Its Head is what
-// [NextHead] returns. Errors: those of package tree; ledger.ErrDamaged for a seal that cannot be read.
+// StateOf returns the evidence about the ledger of tx: sealing, seals and checkpoints. It changes nothing.
+// Its Head is what [NextHead] returns. Errors: those of package tree; ledger.ErrDamaged for a seal that
+// cannot be read.
 func StateOf(ctx context.Context, tx *ledger.Tx) (s State, err error) {
 	if s.Sealing, err = projection.SealingOf(ctx, tx); err != nil {
 		return s, err

@@ -133,7 +133,7 @@ func (s *Server) onCopy(w http.ResponseWriter, r *http.Request, rt door.Route) e
 	return errReading
 }
 
-// handleOn returns what answers requests for a pattern from a copy.
+// handleOn returns the handler of a pattern that answers from a copy.
 func (s *Server) handleOn(store *ledger.Store, pattern string) handle {
 	config := s.api.Config
 	config.Store, config.Archive = store, ""

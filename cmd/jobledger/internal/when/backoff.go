@@ -34,7 +34,7 @@ func ParseBackoff(s string) (b event.Backoff, err error) {
 				err = fmt.Errorf("%q is not a number", value)
 			}
 		default:
-			err = fmt.Errorf("%q is none of min, max and factor", name)
+			err = fmt.Errorf("%q is not min, max or factor", name)
 		}
 		if err != nil {
 			return b, err

@@ -84,7 +84,8 @@ func Spoken(s string, now time.Time, next bool) (h Heard, err error) {
 	return h, nil
 }
 
-// day is a day and a time of day as they were spoken. What was not said is the zero value, and -1 of clock.
+// day is a day and a time of day as they were spoken. Parts that were not said have the zero value; clock is
+// then -1.
 type day struct {
 	now     bool
 	clock   time.Duration // since midnight

@@ -362,5 +362,5 @@ func (d *description) retry(at time.Time) {
 	d.add("next try at %s", d.moment(at))
 }
 
-// moment is t as seen from the event.
+// moment is t as an event's text shows it.
 func (d *description) moment(t time.Time) string { return moment(t, d.event.At, d.zone) }

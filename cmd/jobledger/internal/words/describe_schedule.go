@@ -19,7 +19,7 @@ func SkippedText(why string) string {
 	case event.SkippedTooOld:
 		return "older than the schedule permits"
 	case event.SkippedTooMany:
-		return "more than it catches up on"
+		return "beyond what it catches up on"
 	case event.SkippedOverlap:
 		return "the job before it had not ended"
 	case event.SkippedRefused:

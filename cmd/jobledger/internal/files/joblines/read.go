@@ -200,7 +200,7 @@ func (r Reader) field(e *commands.Enqueue, key string, value []byte) (err error)
 	switch key {
 	case "queue", "key", "group", "version", "ref", "unique_while", "on_duplicate", "id":
 		if text == "" {
-			return fault.Usagef("%s is empty; leave it out where there is none", key)
+			return fault.Usagef("%s is empty; leave it out instead", key)
 		}
 	}
 	if key != "payload" || value[0] == '"' { // of other JSON as payload the text is kept

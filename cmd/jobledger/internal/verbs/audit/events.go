@@ -25,13 +25,13 @@ func (p *Verbs) Events() cli.Verb {
 			"--after. With --follow it goes on with the events to come until it is interrupted, or its reader goes " +
 			"away, and ends with 0; started again with --after and the last pos, it misses none and repeats none. " +
 			"What began before --from and lasted, such as a pause, is not an event of that window: see " +
-			"'queues --as-of'. With --as-of it is what the ledger had up to that moment.",
+			"'queues --as-of'. With --as-of it shows only what was recorded up to that moment.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "job", Usage: "only of this `JOB`"},
 			cli.ListFlag("kind", "only of this `KIND`, such as claimed or refused; with - before it, all others"),
 			&cli.StringFlag{Name: "worker", Usage: "only of the worker with this `NAME` or boot"},
 			&cli.StringFlag{Name: "queue", Aliases: []string{"q"}, Usage: "only of this `QUEUE` and its jobs"},
-			&cli.StringFlag{Name: "actor", Usage: "only what this `ACTOR` did; here it is not a name for you"},
+			&cli.StringFlag{Name: "actor", Usage: "only what this `ACTOR` did; it does not set your own name here"},
 			&cli.StringFlag{Name: "from", Usage: "only at or after `TIME`"},
 			&cli.StringFlag{Name: "to", Usage: "only at or before `TIME`"},
 			cli.AsOfFlag(),

@@ -33,7 +33,7 @@ func (p *Verbs) Incident() cli.Verb {
 			&cli.StringFlag{Name: "from", Usage: "from `TIME` on, or pos:N", Required: true},
 			&cli.StringFlag{Name: "to", Usage: "up to `TIME`, or pos:N", Required: true},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Required: true,
-				Usage: "the folder `DIR`, which must not exist or be empty"},
+				Usage: "the folder `DIR`; it must be new or empty"},
 			&cli.BoolFlag{Name: "no-bodies", Usage: "without payloads, results and salts", DisableDefaultText: true},
 			&cli.BoolFlag{Name: "window-only", Usage: "events.jsonl without the events before --from",
 				DisableDefaultText: true},

@@ -85,7 +85,7 @@ func (p *Verbs) erase(c *cli.Context) error {
 		}
 	}
 	if err == nil && logsErr != nil {
-		err = fmt.Errorf("the payload and results are erased, the logs not: %w", logsErr)
+		err = fmt.Errorf("the payload and results are erased, but the logs are not: %w", logsErr)
 	}
 	return err
 }

@@ -144,7 +144,7 @@ func (p *Verbs) limit(c *cli.Context) error {
 func (p *Verbs) limitGroup(c *cli.Context, queue, group string) error {
 	if c.IsSet("per-group") || c.IsSet("per-group-rate") || c.IsSet("per-group-burst") ||
 		c.IsSet("ageing") {
-		return cli.Usagef("--group goes with --running, --rate or --off")
+		return cli.Usagef("--group needs --running, --rate or --off")
 	}
 	rate, err := rateFlags(c, "rate", "burst")
 	if err != nil {

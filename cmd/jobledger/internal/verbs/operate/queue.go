@@ -49,7 +49,7 @@ func (p *Verbs) Queue() cli.Verb {
 			{"jobledger queue set -q mail --max-runtime 5m --max-attempts 8 --backoff 'min 1s, max 1h, factor 2'",
 				"eight tries of five minutes each"},
 			{"jobledger queue show", "the defaults of all queues"},
-			{"jobledger queue set -q mail --off", "as if it had never had any"},
+			{"jobledger queue set -q mail --off", "remove all defaults of the queue"},
 			{"jobledger queue set -q nightly --commands", "for jobs that carry their commands"},
 		},
 		Exits:    []int{cli.ExitNothing, cli.ExitBusy},

@@ -101,7 +101,7 @@ func scheduleFlags() []cli.Flag {
 			"this machine", DefaultText: "UTC"},
 		cli.DurationFlag("jitter", "run each job up to `D` later, the same each time it is asked", "", 0,
 			schedule.MaxJitter, true),
-		&cli.StringFlag{Name: "catch-up", Usage: "jobs for times that were missed: last, all or none",
+		&cli.StringFlag{Name: "catch-up", Usage: "the missed ticks that still make a job: last, all or none",
 			DefaultText: "last"},
 		cli.DurationFlag("within", "no job for a time that is more than `D` ago", "", time.Second,
 			schedule.MaxWithin,

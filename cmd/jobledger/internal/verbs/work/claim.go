@@ -198,7 +198,8 @@ func (p *Verbs) nothingReady(ctx context.Context, service *commands.Service,
 				return err
 			}
 			why = append(why, full...)
-			// Of a name that the ledger has, whether a job ever had it, costs too much for a loop of claims.
+			// For a name that the ledger has, it would cost a loop of claims too much to find out whether a job ever
+			// had it.
 			n, err := tx.Name(ctx, name)
 			if err == nil && n == 0 && unknown == nil {
 				unknown = find.NeverUsed(ctx, tx, name, errors.New(name))

@@ -131,7 +131,7 @@ func (a *Acts) Job(ctx context.Context, verb, id string, r Request) (projection.
 	case len(r.Seqs) > 0:
 		seq = r.Seqs[0]
 	case r.Seqs != nil:
-		return j, door.Refusal(http.StatusPreconditionFailed, "moved_on", "the tag is of no state of this job")
+		return j, door.Refusal(http.StatusPreconditionFailed, "moved_on", "the tag matches no state of this job")
 	}
 	after, err := a.Service.ApplyAt(ctx, door.CallerOf(ctx).Actor, j.ID, seq, c)
 	if moved, ok := errors.AsType[*commands.MovedOnError](err); ok {
@@ -153,7 +153,7 @@ func (a *Acts) removeLogs(id event.JobID) error {
 		err = attemptlog.Remove(folder, id)
 	}
 	if err != nil {
-		return fmt.Errorf("the payload and results are erased, the logs not: %w", err)
+		return fmt.Errorf("the payload and results are erased, but the logs are not: %w", err)
 	}
 	return nil
 }

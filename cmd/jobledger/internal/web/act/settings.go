@@ -55,7 +55,7 @@ func (a *Acts) change(ctx context.Context, s Setting, kind event.Kind,
 		if err != nil || slices.Contains(s.Seen, last.Pos) {
 			return err
 		}
-		p := door.Refusal(http.StatusPreconditionFailed, "moved_on", "this is set by no event: nothing was changed")
+		p := door.Refusal(http.StatusPreconditionFailed, "moved_on", "no event has set this: nothing was changed")
 		if p.Pos = last.Pos; last.Pos > 0 {
 			p.Detail = fmt.Sprintf("%s has set this since you saw it, at pos %d (%s): nothing was changed", last.Actor,
 				last.Pos, words.Describe(last, time.UTC))

@@ -71,8 +71,8 @@ func (a *Acts) settingRoutes() (routes []door.Route) {
 			}})
 	}
 	add("GET "+limits, door.Read, a.getLimit, door.Doc{ID: "getLimit", Answer: print.LimitedJSON{},
-		Summary: "What bounds a queue, as the command limit prints it; null: it is not limited. The ETag is for " +
-			"If-Match."})
+		Summary: "The limits of a queue, as the command limit prints them; null: it is not limited. The ETag is " +
+			"for If-Match."})
 	add("PUT "+limits, door.Operate, a.putLimit, door.Doc{ID: "putLimit", Body: limitBody{},
 		Answer: print.LimitSetJSON{}, Example: `{"running": 3, "reason": "the API takes three calls at a time"}`,
 		Summary: "Bounds how many jobs of a queue run at once and start within a time. It names everything: what " +
@@ -81,7 +81,7 @@ func (a *Acts) settingRoutes() (routes []door.Route) {
 		Answer: print.LimitSetJSON{}, Summary: "Takes the limits of a queue away, with its exceptions."})
 	add("PUT "+groups, door.Operate, a.putLimit, door.Doc{ID: "putGroupLimit", Body: exceptionBody{},
 		Answer: print.ExceptionSetJSON{}, Example: `{"running": 6, "reason": "acme has paid for more"}`,
-		Summary: "Bounds one group of a queue in place of what bounds each."})
+		Summary: "Sets the limits of one group of a queue, which replace those of every group for it."})
 	add("DELETE "+groups, door.Operate, a.deleteLimit, door.Doc{ID: "deleteGroupLimit",
 		Query: []string{"reason"}, Answer: print.ExceptionSetJSON{},
 		Summary: "Takes the exception of a group away."})

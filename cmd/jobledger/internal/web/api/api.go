@@ -72,7 +72,7 @@ func (a *API) Routes() []door.Route {
 				Summary: "What the ledger is, up to where it was verified, and limits of requests."}},
 		{Pattern: "GET " + Root + "/queues/{queue}", Needs: door.Read, Queues: true, Handle: a.queue,
 			Doc: door.Doc{ID: "getQueue", Query: []string{"at"}, Answer: print.StatusThenJSON{},
-				Summary: "How things stand in a queue, as the command status prints it."}},
+				Summary: "The state of a queue, as the command status prints it."}},
 		{Pattern: "GET " + Root + "/events/{pos}", Needs: door.Read, Queues: true, Handle: a.event,
 			Doc: door.Doc{ID: "getEvent", Answer: event.Event{}, Summary: "The event at a position."}},
 		{Pattern: "GET " + Root + "/jobs/{job}/payload", Needs: door.Read | door.Bodies, Queues: true,

@@ -49,7 +49,7 @@ const (
 var Resources = []Resource{
 	{"/status", nil, list, (*API).readStatus, door.Doc{ID: "getStatus", Query: []string{"at"},
 		Answer: print.StatusThenJSON{}, Gives: []string{"Jobledger-Left"},
-		Summary: "How the jobs of each queue are, as the command status prints it."}},
+		Summary: "The numbers of jobs of each queue, as the command status prints them."}},
 	{"/queues", nil, list, (*API).readQueues, door.Doc{ID: "listQueues", Query: []string{"at", "paused"},
 		Answer: print.QueueThenJSON{}, Summary: "The queues, as the command queues prints them."}},
 	{"/limits", nil, list, (*API).readLimits, door.Doc{ID: "listLimits", Query: []string{"at"},

@@ -47,7 +47,7 @@ var Params = map[string]Param{
 	"job":    {About: "Only of this job."},
 	"actor":  {About: "Only what this actor did."},
 	"limit":  {About: "How many on a page.", Schema: aPage},
-	"px": {About: "The width of the picture: what is shorter than one of so many columns is joined.",
+	"px": {About: "The width of the picture in columns: claims shorter than one column are joined.",
 		Schema: `{"type": "integer", "minimum": 1, "maximum": 8192}`},
 	"kind": {About: "Only of this kind, or with - before it all but this kind; may be repeated.",
 		Schema: aTexts},
@@ -64,7 +64,7 @@ var Params = map[string]Param{
 	"{stream}": {About: "Standard output or standard error.",
 		Schema: `{"type": "string", "enum": ["out", "err"]}`},
 	"{schedule}": {About: "The name of the schedule."},
-	"listScheduleTicks.last": {About: "The last so many; 24 unless it is given.",
+	"listScheduleTicks.last": {About: "How many of the last ones; 24 by default.",
 		Schema: `{"type": "integer", "minimum": 1, "maximum": 1000, "default": 24}`},
 	"{token}": {About: "The lease token of the claim."},
 	"{boot}":  {About: "The boot of the process: a ULID of its own, in capitals.", Schema: aULID},
@@ -118,8 +118,8 @@ var Params = map[string]Param{
 	"code":    {About: "Only those that ended with this error code, or for this reason."},
 	"overlap": {About: "Only those that ran at the same time as another of the same job.", Schema: aBoolean},
 
-	"listAttempts.after":    {About: "Those after this claim, as next has it.", Schema: aWhole},
-	"listJobAttempts.after": {About: "Those after this claim, as next has it.", Schema: aWhole},
+	"listAttempts.after":    {About: "Only those after this claim: the value of next.", Schema: aWhole},
+	"listJobAttempts.after": {About: "Only those after this claim: the value of next.", Schema: aWhole},
 
 	"getJobLog.after":    {About: "Leaves out this many bytes at the beginning.", Schema: aWhole},
 	"getJobLog.follow":   {About: "Go on until the attempt ends.", Schema: aBoolean},

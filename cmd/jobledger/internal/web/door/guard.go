@@ -252,7 +252,7 @@ func (d *Door) answerLate(w http.ResponseWriter, err error) {
 	WriteProblem(w, p)
 }
 
-// errEraseInSession means that a session may not erase on this server.
+// errEraseInSession means that a session may not erase, because the server runs without --allow erase.
 var errEraseInSession = Refusal(http.StatusForbidden, "forbidden",
 	"anyone who logs in by a link may erase only where the server was started with --allow erase")
 

@@ -209,8 +209,8 @@ func (d *Door) PrintLink(r *http.Request) bool {
 	return ok
 }
 
-// LogIn begins a session for one who has the code of a login link, and sets its cookie; false: the code is
-// not valid. An error says that there were too many.
+// LogIn begins a session with the code of a login link, and sets its cookie; false: the code is not valid. An
+// error says that there were too many.
 func (d *Door) LogIn(w http.ResponseWriter, r *http.Request, code string) (ok bool, err error) {
 	ok, again := d.logins.use(code, d.Now())
 	switch {

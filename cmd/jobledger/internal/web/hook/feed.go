@@ -132,7 +132,7 @@ func (f *feed) start(ctx context.Context, tx *ledger.Tx, tail int64) (pos int64,
 		since = max(since, then)
 	}
 	if pos = max(pos, since); pos == 0 && after.At.IsZero() {
-		f.report("webhook %s: the ledger is not the one for which it was made; it gets what comes next",
+		f.report("webhook %s: the ledger is not the one for which it was made; it gets only new events",
 			f.endpoint.Name)
 		pos = tail
 	}

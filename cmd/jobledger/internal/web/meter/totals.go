@@ -110,7 +110,7 @@ func (m *exposition) verified(v *view.Verifier) {
 		at = float64(last.At.UnixMicro()) / 1e6
 	}
 	m.one("jobledger_verified_pos", "Position up to which the events were verified.", float64(last.Until))
-	m.one("jobledger_verify_findings", "What verification found that is not as it should be.",
+	m.one("jobledger_verify_findings", "How many findings the last verification had.",
 		float64(len(last.Findings)))
 	m.one("jobledger_verify_timestamp_seconds", "When it was verified last; 0: not yet.", at)
 }

@@ -6,7 +6,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/frame"
 )
 
-// Pages answers people. It is safe for concurrent use.
+// Pages has the handlers of the pages. It is safe for concurrent use.
 type Pages struct {
 	*frame.Site
 	Acts *act.Acts

@@ -131,7 +131,7 @@ func (f *limitForm) read(given url.Values) (wrong []wire.InputError) {
 		number(burst, &into.Burst)
 		if text(name) == "" {
 			if into.Burst > 0 {
-				bad(burst, fault.Usagef("goes with starts within a time, and there are none"))
+				bad(burst, fault.Usagef("needs a number of starts within a time"))
 			}
 			return
 		}
