@@ -32,7 +32,7 @@ func TestParseBackoff(t *testing.T) {
 		"1s":                     "is not a backoff, such as",
 		"min 1s max 1h":          "is not a backoff, such as",
 		"min 1s,":                "is not a backoff, such as",
-		"least 1s":               `"least" is none of min, max and factor`,
+		"least 1s":               `"least" is not min, max or factor`,
 		"min 1s, min 2s":         "has min twice",
 		"min 10":                 `"10" has no unit`,
 		"min 1us":                "is out of range",
@@ -44,7 +44,7 @@ func TestParseBackoff(t *testing.T) {
 		"factor NaN":             "the factor is from 1 to 100",
 		"factor 1.00001":         "up to three decimals",
 		"min 1000000001ns":       "whole microseconds",
-		"factor 2, jitter 0":     `"jitter" is none of`,
+		"factor 2, jitter 0":     `"jitter" is not min, max or factor`,
 		"min 1s, max 1h, max 1h": "has max twice",
 	} {
 		if got, err := ParseBackoff(text); err == nil || !strings.Contains(err.Error(), want) {
