@@ -27,6 +27,7 @@ func (p *program) verbs() []cli.Verb {
 		work.Work(),
 		initVerb(p),
 		migrateVerb(p),
+		produce.Run(),
 		produce.Enqueue(),
 		produce.Schedule(),
 		produce.Relay(),

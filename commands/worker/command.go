@@ -27,6 +27,17 @@ import (
 type Command struct {
 	Path string   // a path, or a name that is searched in PATH
 	Args []string // the arguments after the name
+
+	// Carried runs what each job carries, a job of event.FormArgv, in place of Path and Args: a user who may
+	// enqueue
+	// such a job runs programs as this process. The worker then takes no other jobs. Env, EnvOnly and Also do
+	// not apply. A job whose command cannot be run fails for good, and the worker goes on.
+	Carried bool
+
+	// May is asked before each job of Carried. With an error the job is given back, and the worker stops. nil:
+	// all may be run.
+	May func() error
+
 	DB   string   // passed on as JOBLEDGER_DB, or as JOBLEDGER_URL if it is the URL of a server
 	Also []string // more variables that the program gets, as NAME=VALUE
 
@@ -76,6 +87,8 @@ const (
 type StartError struct {
 	Code int
 	Err  error
+
+	here bool // no command can be run here
 }
 
 // Error returns the text of the cause.
@@ -99,13 +112,16 @@ func SelfSupervisor() []string {
 
 // Check searches the command, so that a typo is found before a job is claimed. Its error is a [*StartError].
 func (c *Command) Check() error {
+	if c.Carried {
+		return nil
+	}
 	_, err := child.LookPath(c.Path)
 	return publicStartError(err)
 }
 
 func publicStartError(err error) error {
 	if e := (*child.StartError)(nil); errors.As(err, &e) {
-		return &StartError{Code: e.Code, Err: e}
+		return &StartError{Code: e.Code, Err: e, here: e.Here}
 	}
 	return err
 }
@@ -169,6 +185,11 @@ func (c *Command) run(t *task) commands.Command {
 		Copies:      [2]io.Writer{&streams[0], &streams[1]},
 		ResultLimit: c.ResultLimit, KillAfter: c.KillAfter, Lease: t.deadlines(),
 		CannotEnd: t.setCannotEnd, Keeper: c.keeper(job, t.requested),
+	}
+	if c.Carried {
+		if end := c.carried(job, &spec); end != nil {
+			return end
+		}
 	}
 	if !job.EndBy.IsZero() {
 		spec.MaxRuntime = job.EndBy.Sub(job.ClaimedAt)

@@ -101,6 +101,10 @@ func (c *Command) ending(
 	case OutcomeFailNoRetry:
 		fail.NoRetry = true
 	case "":
+		if c.Carried {
+			fail.Code, fail.NoRetry = codeOf(*end.ExitCode), true
+			return fail
+		}
 		if first {
 			c.cannotRun(&StartError{Code: *end.ExitCode, Err: fmt.Errorf("%s: exit code %d from its first job: %s",
 				c.Path, *end.ExitCode, strings.TrimSpace(string(end.StderrTail)))})
@@ -135,6 +139,8 @@ func (c *Command) notStarted(t *task, err, cause error) commands.Command {
 		return reportStop(job, cause, child.End{})
 	case errors.Is(cause, ErrStopping):
 		release.Reason = ErrStopping.Error()
+	case errors.As(publicStartError(err), &e) && c.Carried && !e.here:
+		return cannotCarry(job, codeOf(e.Code), e)
 	case errors.As(publicStartError(err), &e):
 		c.cannotRun(e)
 	default:

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"log/slog"
 	"runtime"
+	"slices"
 	"strconv"
 	"time"
 
 	"jobledger/commands"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -83,6 +85,9 @@ func (w *Worker) newLoop(ctx context.Context) (*loop, error) {
 	}
 	if err := w.queuesOf(); err != nil {
 		return nil, err
+	}
+	if w.Command != nil && w.Command.Carried && !slices.Contains(w.Capabilities, event.LabelArgv) {
+		w.Capabilities = append(slices.Clone(w.Capabilities), event.LabelArgv)
 	}
 	w.nameProcess()
 	w.Slots, w.Lease = max(w.Slots, 1), cmp.Or(w.Lease, commands.DefaultLease)

@@ -1,6 +1,9 @@
 package event
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // FormArgv is the form of a payload that is a command, as package commands/argv reads and writes it
 // (Enqueued.Form, ScheduleSet.Form).
@@ -22,4 +25,10 @@ func RunOf(requires []string) string {
 		}
 	}
 	return ""
+}
+
+// WithoutRun returns the labels of a job that waits for no run.
+func WithoutRun(requires []string) []string {
+	ofRun := func(label string) bool { return strings.HasPrefix(label, LabelRun) }
+	return slices.DeleteFunc(slices.Clone(requires), ofRun)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 )
 
 // Stranded counts ready jobs of one queue, version and set of labels that no live worker may take.
@@ -39,7 +40,7 @@ func (l *look) stranded(ctx context.Context, tx *ledger.Tx, paused map[string]bo
 func (f Workforce) stranded(lanes []ReadyLane, paused map[string]bool, now time.Time,
 	patience time.Duration) (found []Stranded) {
 	for _, l := range lanes {
-		if paused[l.Queue] || now.Sub(l.Since) < patience {
+		if paused[l.Queue] || now.Sub(l.Since) < patience || event.RunOf(l.Requires) != "" {
 			continue
 		}
 		s := Stranded{Queue: l.Queue, Version: l.Version, Requires: l.Requires, Jobs: l.Jobs, Since: l.Since}

@@ -109,6 +109,11 @@ func endings(ctx context.Context, tx *ledger.Tx, f Fact, e event.Event, after pr
 		return after, liftDelays(ctx, tx, f.Actor, after)
 	case *event.Survived:
 		return after, extend(ctx, tx, f.Actor, after)
+	case *event.Retried:
+		if event.RunOf(after.Requires) != "" { // the run that it waited for is over
+			return Record(ctx, tx, Fact{Actor: f.Actor, Job: after,
+				Body: &event.Edited{Requires: event.WithoutRun(after.Requires), Reason: b.Reason}})
+		}
 	case *event.Unblocked:
 		if !b.Blocked {
 			return delayQueued(ctx, tx, f.Actor, after)

@@ -3,6 +3,7 @@
 package child
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,7 +105,7 @@ func (p *Process) start(ctx context.Context, spec Spec, path string, theirs *os.
 	} else if err := p.startSupervisor(spec.Supervisor, theirs); errors.Is(err, fs.ErrNotExist) {
 		// Trying again does not help: /proc is not mounted, as in a plain chroot, or the program that Spec names is
 		// missing.
-		return &StartError{Path: spec.Path, Code: 126,
+		return &StartError{Path: spec.Path, Code: 126, Here: true,
 			Err: fmt.Errorf("its supervising parent cannot be started; is /proc mounted? %w", err)}
 	} else if err != nil {
 		return fmt.Errorf("start supervising parent: %w", err)
@@ -114,8 +115,8 @@ func (p *Process) start(ctx context.Context, spec Spec, path string, theirs *os.
 	stop := context.AfterFunc(ctx, func() { _ = p.conn.file.SetReadDeadline(time.Now()) })
 	defer stop()
 	err = p.conn.send(command{
-		Path: []byte(path), Args: bytesOf(append([]string{spec.Path}, spec.Args...)),
-		Dir: []byte(spec.Dir), Env: bytesOf(spec.Env),
+		Path: []byte(path), Args: bytesOf(append([]string{cmp.Or(spec.Name, spec.Path)}, spec.Args...)),
+		Dir: []byte(spec.Dir), Env: bytesOf(spec.Env), Umask: spec.Umask,
 		KillAfter: spec.KillAfter, MaxRuntime: spec.MaxRuntime, Lease: leaseOf(spec.Lease),
 		Keep: spec.Keeper.message(),
 	})

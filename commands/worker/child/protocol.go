@@ -21,6 +21,7 @@ import (
 type command struct {
 	Path, Dir  []byte
 	Args, Env  [][]byte
+	Umask      *int `json:",omitempty"`
 	KillAfter  time.Duration
 	MaxRuntime time.Duration
 	Lease      lease

@@ -15,9 +15,14 @@ type Spec struct {
 	Supervisor []string // argv of a program that calls Supervise; empty: none, with weaker guarantees
 
 	Path string   // a path, or a name that is searched in this process's own PATH
+	Name string   // what the command sees as its own name, argv[0]; default: Path
 	Args []string // the arguments after the name
 	Env  []string // all of the command's environment; nothing is added
 	Dir  string   // the working directory; default: that of this process
+
+	// the permissions that its files do not get; nil: those of the supervising parent. Without one, it has no
+	// effect
+	Umask *int
 
 	Stdin []byte // the standard input, passed on unchanged
 
@@ -109,6 +114,8 @@ type StartError struct {
 	Path string
 	Code int // 127: there is no such command; 126: there is, but it cannot be run
 	Err  error
+
+	Here bool // no command can be run here: the supervising parent cannot be started
 }
 
 // Error returns the path and the cause.

@@ -60,7 +60,7 @@ func Supervise() error {
 	s := &supervisor{
 		worker: newConn(os.NewFile(controlFD, "worker")),
 		files:  []uintptr{0, 1, 2},
-		adopts: adoptOrphans(),
+		adopts: adoptOrphans(), alone: true,
 	}
 	s.run()
 	return nil
@@ -72,6 +72,7 @@ type supervisor struct {
 	worker *conn
 	files  []uintptr // the command's stdin, stdout and stderr
 	adopts bool      // this process adopts orphans, so that every descendant of the command is its descendant
+	alone  bool      // this process does nothing else
 
 	pid       int
 	orders    chan order              // from the worker; closed when it has died
@@ -195,10 +196,17 @@ func (s *supervisor) hold(cmd command, answer chan<- started) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer close(s.childless)
+	ours := 0
+	if cmd.Umask != nil && s.alone {
+		ours = unix.Umask(*cmd.Umask)
+	}
 	// #nosec G204 -- running the given command is the purpose; no shell is involved
 	pid, err := syscall.ForkExec(string(cmd.Path), texts(cmd.Args), &syscall.ProcAttr{
 		Dir: string(cmd.Dir), Env: texts(cmd.Env), Files: s.files, Sys: childAttr(),
 	})
+	if cmd.Umask != nil && s.alone { // what the keeper writes is not the command's
+		unix.Umask(ours)
+	}
 	if err != nil {
 		a := started{Errno: unix.EINVAL} // a NUL byte in a text is the only error without a number
 		errors.As(err, &a.Errno)

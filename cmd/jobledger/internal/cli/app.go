@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -109,8 +110,8 @@ func (p *Program) finish(err error) int {
 		err = flushErr
 	}
 	code, message, hint := fault.Explain(err)
-	if code == ExitOK {
-		return ExitOK
+	if quiet, ok := errors.AsType[*fault.Error](err); code == ExitOK || ok && quiet.Quiet {
+		return code
 	}
 	if ledger.IsServerAddress(p.DB) {
 		hint = fault.ServerHint(err, hint)

@@ -53,6 +53,13 @@ func normalize(typed []string, globals []Flag, verbs []Verb) (line, error) {
 		word := typed[0]
 		typed = typed[1:]
 		if word == "-" || !strings.HasPrefix(word, "-") {
+			if l.verb != "" && v.RestBegins {
+				if l.cut {
+					l.rest = append([]string{"--"}, l.rest...)
+				}
+				l.rest, l.cut = slices.Concat([]string{word}, typed, l.rest), true
+				break
+			}
 			if l.verb != "" {
 				l.args = append(l.args, word)
 				continue

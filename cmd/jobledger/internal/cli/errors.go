@@ -18,6 +18,7 @@ const (
 	ExitNotSucceeded = fault.ExitNotSucceeded
 	ExitBusy         = fault.ExitBusy
 	ExitTimedOut     = fault.ExitTimedOut
+	ExitRunFailed    = fault.ExitRunFailed
 	ExitCannotRun    = fault.ExitCannotRun
 	ExitNotFound     = fault.ExitNotFound
 )

@@ -155,7 +155,8 @@ var FirstWords = []struct {
 	Group    string
 	Commands [][2]string // the name, and what it does in as few words as fit next to another one
 }{
-	{"RUN", [][2]string{{"enqueue", "put jobs into a queue"}, {"work", "run the jobs of a queue"},
+	{"RUN", [][2]string{{"run", "a command, with a record"}, {"enqueue", "put jobs into a " +
+		"queue"}, {"work", "run the jobs of a queue"},
 		{"schedule", "jobs at set times"}, {"wait", "until jobs have ended"}}},
 	{"LOOK", [][2]string{{"status", "how things stand"}, {"list", "jobs, the newest first"},
 		{"show", "one job"}, {"logs", "what its command wrote"},

@@ -50,3 +50,20 @@ func (p *Program) sayPlace() {
 	}
 	p.found = false
 }
+
+// UseOwnPlace makes the ledger that is meant be the user's own, and its folder, where none is named and
+// none is there.
+func (p *Program) UseOwnPlace() error {
+	if p.DB != DefaultDB || p.dbGiven || os.Getenv("JOBLEDGER_DB") != "" {
+		return nil
+	}
+	folder, err := logs.StateFolder()
+	if _, missing := os.Stat(p.DB); err != nil || !errors.Is(missing, fs.ErrNotExist) {
+		return nil // without a home it is made in this folder
+	}
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	p.DB = filepath.Join(folder, "jobs.db")
+	return nil
+}

@@ -42,7 +42,9 @@ type Verb struct {
 	// long name first, one-letter aliases; Required works, Value is the default
 	Flags []Flag
 	// other names of flags, which work as well, and their names in the help; may be nil
-	Renamed map[string]string
+	Renamed    map[string]string
+	RestBegins bool   // the first other word begins it too, as with env and sudo
+	NoRest     string // the flag with which nothing stands after "--"; may be empty
 	// flags that may take the place of the arguments, and the hint where neither is given; may be empty
 	InPlace     []string
 	InPlaceHint string
@@ -116,6 +118,9 @@ func (v Verb) checkArgs(l line) error {
 		return WithHint(Usagef("missing %s", v.Args), "%s", SeeHelp(v.Name))
 	case v.MaxArgs != AnyNumber && n > v.MaxArgs:
 		return WithHint(Usagef("unexpected argument %q", l.args[v.MaxArgs]), "%s", SeeHelp(v.Name))
+	case v.NoRest != "" && l.given[v.NoRest] && len(l.rest) > 0:
+		return WithHint(Usagef("--%s takes no command: each job carries its own", v.NoRest), "%s", SeeHelp(v.Name))
+	case v.NoRest != "" && l.given[v.NoRest]:
 	case v.Rest != "" && len(l.rest) == 0:
 		return WithHint(Usagef("missing -- %s", v.Rest), "%s", SeeHelp(v.Name))
 	}

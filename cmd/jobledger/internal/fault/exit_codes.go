@@ -15,6 +15,7 @@ const (
 	ExitNotSucceeded = 9
 	ExitBusy         = 75
 	ExitTimedOut     = 124
+	ExitRunFailed    = 125
 	ExitCannotRun    = 126
 	ExitNotFound     = 127
 )
@@ -40,6 +41,7 @@ var ExitMeanings = []ExitMeaning{
 	{ExitNotSucceeded, "not_succeeded", "the awaited job did not succeed"},
 	{ExitBusy, "busy", "busy or unavailable: try again later"},
 	{ExitTimedOut, "timed_out", "timed out waiting"},
+	{ExitRunFailed, "run_failed", "run itself failed; every other code of run is its command's"},
 	{ExitCannotRun, "cannot_run", "the worker's command cannot be run"},
 	{ExitNotFound, "not_found", "the worker's command is not found"},
 }

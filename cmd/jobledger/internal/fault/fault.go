@@ -28,6 +28,8 @@ type Error struct {
 	// Field is the part of a request that the error is about, as HTTP names it; empty: that of the flag with
 	// which the text begins, if it begins with one.
 	Field string
+
+	Quiet bool // nothing is printed: the code says it all
 }
 
 func (e *Error) Error() string { return e.Err.Error() }

@@ -90,7 +90,7 @@ func Say(p verdict.Problem, now time.Time) Concern {
 		c.Text = fmt.Sprintf("%s ran out, the first %s, %s", words.Count(p.Jobs, "lease"), since(), then)
 	case verdict.Stranded:
 		c.Text = sayStranded(p, now)
-		c.Remedy = WorkArgs(p.Queue, p.Stranded.Version, p.Stranded.Requires) + " -- COMMAND"
+		c.Remedy = WorkLine(p.Queue, p.Stranded.Version, p.Stranded.Requires, "COMMAND")
 	case verdict.Silent:
 		c.Text, c.Remedy = saySilent(p, now), "workers"
 	case verdict.Failing:

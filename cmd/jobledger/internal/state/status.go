@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -160,7 +161,20 @@ func WorkArgs(queue, version string, requires []string) string {
 		text += " --version " + words.QuoteShell(version)
 	}
 	for _, label := range requires {
+		if label == event.LabelArgv {
+			text += " --commands"
+			continue
+		}
 		text += " --capability " + words.QuoteShell(label)
 	}
 	return text
+}
+
+// WorkLine is WorkArgs with a word for its command, unless the jobs carry theirs.
+func WorkLine(queue, version string, requires []string, command string) string {
+	text := WorkArgs(queue, version, requires)
+	if slices.Contains(requires, event.LabelArgv) {
+		return text
+	}
+	return text + " -- " + command
 }

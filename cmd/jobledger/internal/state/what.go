@@ -7,7 +7,9 @@ import (
 	"unicode"
 
 	"jobledger/cmd/jobledger/internal/words"
+	"jobledger/commands/argv"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -20,7 +22,8 @@ const (
 	whatBytes = 400
 )
 
-// What says for people what j is: its tag title, else its key, else the beginning of its payload in one line;
+// What says for people what j is: its tag title, else its key, else the command that it carries, or
+// the beginning of its payload, in one line;
 // "": nothing says it.
 func What(ctx context.Context, tx *ledger.Tx, j projection.Job) (string, error) {
 	if text := cmp.Or(j.Tags[TitleTag], j.Key); text != "" {
@@ -32,6 +35,11 @@ func What(ctx context.Context, tx *ledger.Tx, j projection.Job) (string, error) 
 	_, payload, _, err := tx.Body(ctx, cmp.Or(j.PayloadAt, j.N))
 	if err != nil || len(payload) == 0 {
 		return "", err
+	}
+	if j.Form == event.FormArgv {
+		if form, err := argv.Decode(payload); err == nil {
+			payload = []byte(strings.Join(words.Of(form.Argv, words.QuoteShell), " "))
+		}
 	}
 	text := strings.ToValidUTF8(string(payload[:min(len(payload), whatBytes)]), "")
 	blank := func(c rune) bool { return c == ' ' || !unicode.IsPrint(c) }

@@ -144,7 +144,9 @@ func (r *reasons) queued() {
 	}
 	full := r.limit()
 	fit := r.Fitting
-	if len(fit) == 0 {
+	if len(fit) == 0 && event.RunOf(j.Requires) != "" {
+		r.wait("worker", "Only the process of its 'jobledger run' may take it.")
+	} else if len(fit) == 0 {
 		r.wait("worker", "%s", r.noWorker())
 	}
 	if r.Ahead+r.Higher > 0 {
@@ -239,7 +241,7 @@ func (r *reasons) noWorker() string {
 	slices.Sort(queues)
 	queues = slices.Compact(queues)
 	text := ""
-	start := r.hint("'jobledger %s -- CMD' starts one", WorkArgs(r.Job.Queue, r.Job.Version, r.Job.Requires))
+	start := r.hint("'jobledger %s' starts one", WorkLine(r.Job.Queue, r.Job.Version, r.Job.Requires, "CMD"))
 	switch serving := int64(len(r.Serving)); {
 	case serving > 0:
 		text := fmt.Sprintf("%s of the queue %s %s running, but none may take it: %s.",

@@ -36,10 +36,15 @@ func FromLine(p *cli.Program, c *cli.Context) (*worker.Command, error) {
 	if err != nil {
 		return nil, err
 	}
-	command := &worker.Command{Path: p.Rest[0], Args: p.Rest[1:], DB: cli.AbsoluteDSN(p.DB),
+	command := &worker.Command{Carried: len(p.Rest) == 0, DB: cli.AbsoluteDSN(p.DB),
 		Supervisor: worker.SelfSupervisor(), Keeper: keeper(),
 		Map: exits, Stdout: os.Stdout, Stderr: os.Stderr, ResultLimit: resultLimit,
 		NoResult: c.String("result") == resultNone, Private: noCapture(c), LogLimit: int64(c.Int("log-limit"))}
+	if !command.Carried {
+		command.Path, command.Args = p.Rest[0], p.Rest[1:]
+	} else if c.IsSet("env") {
+		return nil, cli.Usagef("--env is for a worker's own command; what a job carries has its own environment")
+	}
 	command.KillAfter, _ = cli.DurationValue(c, "kill-after")
 	command.EnvOnly, err = envNames(p, c.StringSlice("env"))
 	return command, err

@@ -21,6 +21,7 @@ import (
 	"jobledger/commands"
 	"jobledger/commands/worker"
 	"jobledger/commands/worker/child"
+	"jobledger/projection"
 )
 
 func (p *Verbs) Work() cli.Verb {
@@ -40,6 +41,13 @@ func (p *Verbs) Work() cli.Verb {
 			strings.Join(worker.BaseEnv(), ", ") + ".\n" +
 			"The first INT, TERM or HUP stops claiming and lets running commands finish; the second, or " +
 			"--grace-period, ends them and gives their jobs back, which is not a failure.\n" +
+			"--commands runs what the jobs carry, jobs of a queue of 'queue set --commands', and takes no others. " +
+			"The right to do so is this command line's alone: the ledger must be this user's own, a file that " +
+			"only this user and root may write, in folders that no other user may write, and with no events from an " +
+			"import. --commands-from any runs commands from every ledger: all who may write it can then run programs as " +
+			"this user. Root runs commands from root's own ledger only. A command that cannot be run fails its " +
+			"job for good, with cannot_run, not_found, no_folder or bad_env_file, and the worker goes on. Where the " +
+			"ledger is opened to others later, the worker ends with 2.\n" +
 			"--drain ends with 0 though jobs of the queue may be left that others hold, that run later, that are " +
 			"blocked, or whose queue is paused: a line for each queue says how many. " +
 			"'jobledger wait -q' waits for them.\n" +
@@ -52,17 +60,22 @@ func (p *Verbs) Work() cli.Verb {
 			"--until-done or --max-jobs give it an end: then it ends with 75.\n" +
 			"Where the ledger is sealed and is not a continuation of what this host saw last, nothing is claimed " +
 			"(8): see 'jobledger witness --help'." + cli.AboutRemote,
-		Rest:    "CMD ARGS…",
+		Rest: "CMD ARGS…", NoRest: "commands",
 		Renamed: map[string]string{"map": "exit-code", "finish-within": "grace-period"},
 		Flags: append([]cli.Flag{
 			cli.ListFlag("queue", "claim from `QUEUE`; may be repeated", "q"),
 			cli.WholeFlag("jobs", "run `N` commands at a time", 1, 1, 1000, "", "j"),
+			&cli.BoolFlag{Name: "commands", Usage: "run what each job carries, in place of CMD"},
+			&cli.StringFlag{Name: "commands-from", Usage: "whose commands: `any` runs those of all who may write " +
+				"the " +
+				"ledger", DefaultText: "those of this user's own ledger"},
 			&cli.BoolFlag{Name: "once", Usage: "take one job and end; 3 if none is ready"},
 			&cli.BoolFlag{Name: "drain", Usage: "end when nothing is ready and all of its own jobs have ended; " +
 				"says what is left"},
 			&cli.BoolFlag{Name: "until-done", Usage: "end when no job of its queues is left to do, for anybody"},
 			cli.DurationFlag("timeout", "with --until-done: after `D`, claim no more and end with 124", "", 0, 0,
 				false),
+			cli.DurationFlag("idle-exit", "end after `D` without a job", "", time.Second, 24*time.Hour, false),
 			cli.WholeFlag("max-jobs", "end after `N` jobs", 0, 1, 1_000_000_000, "no end"),
 			cli.DurationFlag("lease", "a claim holds for `D` without a heartbeat; heartbeats come every third of it",
 				"1m", commands.MinLease, commands.MaxLease, false),
@@ -81,6 +94,7 @@ func (p *Verbs) Work() cli.Verb {
 			{"jobledger work -q mail --until-done -- ./send.sh && echo done", "all of it, retries included"},
 			{"jobledger work -q mail --url https://jobs.example.com --api-token-file token -- ./send.sh",
 				"for a ledger on another host"},
+			{"jobledger work -q nightly --commands", "what the jobs of nightly carry, from this user's own ledger"},
 			{"jobledger work -q mail --exit-code 3=release --exit-code 4=fail-no-retry -- ./send.sh",
 				"exit code 3 means later, 4 means never again"},
 			{"jobledger work -q mail --env SMTP_URL -- ./send.sh",
@@ -101,6 +115,8 @@ func (p *Verbs) Work() cli.Verb {
 			switch {
 			case ends > 1:
 				return cli.Usagef("--once, --drain, --until-done and --max-jobs cannot be combined")
+			case c.IsSet("commands-from") && !c.Bool("commands"):
+				return cli.Usagef("--commands-from goes with --commands")
 			case c.IsSet("timeout") && !c.Bool("until-done"):
 				return cli.Usagef("--timeout is for --until-done; --max-runtime limits each command")
 			}
@@ -132,6 +148,9 @@ func (p *Verbs) work(c *cli.Context, command *worker.Command) error {
 	}
 	if client != nil {
 		defer client.Close()
+		if command.Carried {
+			return cli.Usagef("--commands and --url cannot be combined: a server gives no commands")
+		}
 		if err := p.CheckRemote(c); err != nil {
 			return err
 		}
@@ -150,6 +169,11 @@ func (p *Verbs) work(c *cli.Context, command *worker.Command) error {
 		return err
 	}
 	defer service.Store.Close()
+	if command.Carried {
+		if command.May, err = jobcmd.Rights(c.Context, service, c.String("commands-from")); err != nil {
+			return err
+		}
+	}
 	command.Logs = p.LogFolder(service)
 	defer jobcmd.PassOutputOn(p.Program, command)()
 	unused, err := find.UnusedQueues(c.Context, service.Store, request.Queues)
@@ -162,6 +186,15 @@ func (p *Verbs) work(c *cli.Context, command *worker.Command) error {
 	w := p.newWorker(c, command, request)
 	w.Service = service
 	w.Also = archived.Keeper(service, "sweeper:"+request.Worker.Name).Step
+	if command.Carried {
+		archive := w.Also
+		w.Also = func(ctx context.Context) error {
+			if command.May() != nil { // the end of the run says why
+				w.Stop()
+			}
+			return archive(ctx)
+		}
+	}
 	guard := witnessGuard(p, service.Store)
 	return p.runWorker(c, w, notify, guard)
 }
@@ -241,6 +274,9 @@ func (p *Verbs) runWorker(c *cli.Context, w *worker.Worker, notify func(string),
 	if guard != nil {
 		witnessed = guard.Watch(c.Context, w.Stop)
 	}
+	if idle, _ := cli.DurationValue(c, "idle-exit"); idle > 0 {
+		defer endIdle(w, idle)()
+	}
 	var done *doneWatch
 	if c.Bool("until-done") {
 		done = p.watchDone(c, w, cancel)
@@ -250,6 +286,11 @@ func (p *Verbs) runWorker(c *cli.Context, w *worker.Worker, notify func(string),
 	if alarm := witnessed(); alarm != nil {
 		p.PrintError(jobcmd.Error(err))
 		return witnessError(p, alarm)
+	}
+	if w.Command.Carried && w.Command.May != nil {
+		if why := w.Command.May(); why != nil {
+			return why
+		}
 	}
 	if err != nil && !errors.Is(err, worker.ErrStopped) { // by a signal before it began
 		return jobcmd.Error(err)
@@ -272,4 +313,33 @@ func (p *Verbs) runWorker(c *cli.Context, w *worker.Worker, notify func(string),
 		return done.end(c.Context, p, w)
 	}
 	return nil
+}
+
+// endIdle stops w when it has had no job for so long. It returns what undoes that.
+func endIdle(w *worker.Worker, idle time.Duration) func() {
+	var mu sync.Mutex
+	timer, running := time.AfterFunc(idle, w.Stop), 0
+	count := func(by int) {
+		mu.Lock()
+		defer mu.Unlock()
+		if running += by; running > 0 {
+			timer.Stop()
+		} else {
+			timer.Reset(idle)
+		}
+	}
+	started, ended := w.Hooks.Started, w.Hooks.Ended
+	w.Hooks.Started = func(j projection.Job, waited time.Duration) {
+		count(1)
+		if started != nil {
+			started(j, waited)
+		}
+	}
+	w.Hooks.Ended = func(j projection.Job, how worker.Ending, took time.Duration) {
+		count(-1)
+		if ended != nil {
+			ended(j, how, took)
+		}
+	}
+	return func() { timer.Stop() }
 }
