@@ -162,7 +162,8 @@ func TestCommandsOfNobodyElse(t *testing.T) {
 		t.Fatal(o.stderr)
 	}
 	refuse("an import", s.as(adaUID, append(work, "--db", s.path("copy.db"))...), `its events came from a file`)
-	refuse("root, of any writer", s.as(rootUID, append(work, "--commands-from", "any")...), `the program never changes its user`)
+	refuse("root, of any writer", s.as(rootUID, append(work, "--commands-from", "any")...),
+		`the program never changes its user`)
 	refuse("another word", s.as(adaUID, append(work, "--commands-from", "me")...), `is not any`)
 	refuse("a command", s.as(adaUID, append(work, "--", "true")...), `each job carries its own`)
 	refuse("a "+

@@ -44,7 +44,8 @@ func (p *Verbs) Work() cli.Verb {
 			"--commands runs what the jobs carry, jobs of a queue of 'queue set --commands', and takes no others. " +
 			"The right to do so is this command line's alone: the ledger must be this user's own, a file that " +
 			"only this user and root may write, in folders that no other user may write, and with no events from an " +
-			"import. --commands-from any runs commands from every ledger: all who may write it can then run programs as " +
+			"import. --commands-from any runs commands from every ledger: all who may write it can then run " +
+			"programs as " +
 			"this user. Root runs commands from root's own ledger only. A command that cannot be run fails its " +
 			"job for good, with cannot_run, not_found, no_folder or bad_env_file, and the worker goes on. Where the " +
 			"ledger is opened to others later, the worker ends with 2.\n" +
