@@ -31,10 +31,18 @@ import (
 //
 // Errors: ErrAddress, ErrNotALedger, ErrOlderSchema, ErrNewerSchema, ErrPooled, ErrForeignSidecar,
 // ErrSecondName, ErrBusy, ErrFull, ErrIO, ErrReadOnly, ErrDamaged, and those of the file system.
-func Open(ctx context.Context, dsn string) (*Store, error) { return open(ctx, dsn, true) }
+func Open(ctx context.Context, dsn string) (*Store, error) { return open(ctx, dsn, true, false) }
 
 // OpenExisting is Open for a ledger that must exist: ErrNoLedger if it does not.
-func OpenExisting(ctx context.Context, dsn string) (*Store, error) { return open(ctx, dsn, false) }
+func OpenExisting(ctx context.Context, dsn string) (*Store, error) {
+	return open(ctx, dsn, false, false)
+}
+
+// OpenOnce is OpenExisting for a process that makes one command and ends. On a server it looks at the guards,
+// which are the triggers that refuse what changes history, and not at the definition of each table, index and
+// view, which costs more than such a command. Functions Write do not return ErrAltered for these: verify, and
+// every process that stays, finds what was altered.
+func OpenOnce(ctx context.Context, dsn string) (*Store, error) { return open(ctx, dsn, false, true) }
 
 // Migrate brings the schema of the ledger at dsn, which must exist, up to date. For a ledger on a server it
 // and the writers wait for each other. Errors: as those of OpenExisting; ErrReadOnly for a user that does not
@@ -50,18 +58,16 @@ func Migrate(ctx context.Context, dsn string) error {
 	return s.Close()
 }
 
-func open(ctx context.Context, dsn string, create bool) (*Store, error) {
+func open(ctx context.Context, dsn string, create, once bool) (s *Store, err error) {
 	var e engine.Engine
-	var err error
 	if engine.IsServerAddress(dsn) {
-		e, err = postgres.Open(ctx, dsn, create)
+		e, err = postgres.Open(ctx, dsn, create, once)
 	} else {
 		e, err = sqlite.Open(ctx, dsn, create)
 	}
-	if err != nil {
-		return nil, err
+	if err == nil {
+		s = newStore(dsn, e)
+		go s.commitLoop()
 	}
-	s := newStore(dsn, e)
-	go s.commitLoop()
-	return s, nil
+	return s, err
 }

@@ -119,3 +119,46 @@ func TestPostgresLockTableIsRepaired(t *testing.T) {
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
 	wantActors(t, s, "a")
 }
+
+// TestPostgresOpenOnce: what opens a ledger for one command finds a guard that is gone, that does not fire,
+// or that has company. It does not ask about tables and indexes, as what opens the ledger to stay does.
+func TestPostgresOpenOnce(t *testing.T) {
+	t.Parallel()
+	dsn := ledgertest.Postgres(t)
+	must(t, ledgertest.OpenAt(t, dsn).Close())
+	admin := connect(t, dsn)
+	for _, tt := range []struct {
+		alter, repair string
+		once          bool // it is seen by what opens the ledger once
+	}{
+		{`SELECT 1`, `SELECT 1`, true},
+		{`ALTER TABLE jobledger.events DISABLE TRIGGER events_no_update`,
+			`ALTER TABLE jobledger.events ENABLE ALWAYS TRIGGER events_no_update`, true},
+		{`CREATE TRIGGER other BEFORE INSERT ON jobledger.jobs FOR EACH ROW EXECUTE FUNCTION
+    suppress_redundant_updates_trigger()`, `DROP TRIGGER other ON jobledger.jobs`, true},
+		{`ALTER INDEX jobledger.ready RENAME TO unready`, `ALTER INDEX jobledger.unready RENAME TO ready`,
+			false},
+		{`CREATE RULE quiet AS ON DELETE TO jobledger.jobs DO INSTEAD NOTHING`,
+			`DROP RULE quiet ON jobledger.jobs`, true},
+		{`DROP TRIGGER names_no_change ON jobledger.names`, ``, true},
+	} {
+		execute(t, admin, tt.alter)
+		for _, once := range []bool{true, false} {
+			open := ledger.OpenExisting
+			if once {
+				open = ledger.OpenOnce
+			}
+			s, err := open(t.Context(), dsn)
+			must(t, err)
+			err = s.Write(t.Context(), func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
+			want := tt.alter != tt.repair && (tt.once || !once)
+			if errors.Is(err, ledger.ErrAltered) != want || err != nil && !want {
+				t.Errorf("%s, once %t: got %v, want ErrAltered: %t", tt.alter, once, err, want)
+			}
+			must(t, s.Close())
+		}
+		if tt.repair != "" {
+			execute(t, admin, tt.repair)
+		}
+	}
+}

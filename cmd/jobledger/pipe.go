@@ -32,6 +32,7 @@ func pipeVerb(p *program) cli.Verb {
 }
 
 func (p *program) pipe(c *cli.Context) error {
+	p.Stays = true
 	service, err := p.Open(c.Context)
 	if err != nil {
 		return err

@@ -108,6 +108,7 @@ func (p *program) serve(c *cli.Context) error {
 		}
 		defer remove()
 	}
+	p.Stays = true
 	service, err := p.Open(ctx)
 	if err != nil {
 		return err

@@ -36,7 +36,7 @@ func (p *program) serveSeveral(c *cli.Context) error {
 		}
 		seen[name] = true
 		own := *p.Program
-		own.DB = dsn
+		own.DB, own.Stays = dsn, true
 		one := &program{&own}
 		service, err := one.Open(ctx)
 		if err != nil {

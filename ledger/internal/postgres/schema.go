@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 
 	"jobledger/ledger/internal/engine"
 	"jobledger/schema"
@@ -41,6 +43,33 @@ func (p *Engine) SchemaDiff(ctx context.Context, s *engine.Session) ([]engine.Ob
 		return nil, nil
 	}
 	return engine.Diff(ctx, s, schema.SelectPostgresObjects, schema.PostgresObjects(), isForeign)
+}
+
+// guards are the triggers of the schema, as selectGuards shows them.
+var guards = sync.OnceValue(func() string {
+	var lines []string
+	for object, definition := range schema.PostgresObjects() {
+		if name, is := strings.CutPrefix(object, "trigger "); is {
+			words := strings.Fields(definition) // the table, then when it fires
+			lines = append(lines, words[0]+" "+name+" "+words[1])
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, ",")
+})
+
+const selectGuards = `SELECT coalesce(string_agg(t.line, ',' ORDER BY t.line), '') FROM (
+    SELECT (c.relname || ' ' || g.tgname || ' ' || g.tgenabled::text) COLLATE "C" AS line
+    FROM pg_trigger g JOIN pg_class c ON c.oid = g.tgrelid
+    WHERE c.relnamespace = current_schema()::regnamespace AND NOT g.tgisinternal
+    UNION ALL SELECT 'a rule' COLLATE "C" FROM pg_class c
+    WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND c.relhasrules) t`
+
+// guarded reports whether the guards are there and fire always, and there is no other trigger, nor a rule.
+func (p *Engine) guarded(ctx context.Context) (bool, error) {
+	found := ""
+	_, err := p.writer.First(ctx, []any{&found}, selectGuards)
+	return found == guards(), err
 }
 
 // isForeign reports whether an object that the schema does not have would run when the ledger is written.

@@ -45,6 +45,7 @@ type Program struct {
 	Stderr    io.Writer
 	Now       func() time.Time // in the zone in which times are shown and read
 	ClockSkew time.Duration    // how far now is ahead of this machine's clock
+	Stays     bool             // the command goes on for long: it compares all of a server's schema
 
 	// Names returns the names of [QueueNames] and the like in the ledger, with what they are, for TAB after
 	// begun; may be nil.

@@ -28,7 +28,7 @@ import (
 func (p *Program) Open(ctx context.Context) (service *commands.Service, err error) {
 	if p.Opened != nil {
 		service = &commands.Service{Store: p.Opened.Share()}
-	} else if service, err = p.NewService(ledger.OpenExisting(ctx, p.DB)); err != nil {
+	} else if service, err = p.open(ctx, false); err != nil {
 		return nil, WithFolderHint(p.DB, err)
 	}
 	if p.Archived != nil {
@@ -49,8 +49,21 @@ func (p *Program) OpenOrCreate(ctx context.Context) (*commands.Service, error) {
 
 // Create is OpenOrCreate that says nothing.
 func (p *Program) Create(ctx context.Context) (*commands.Service, error) {
-	service, err := p.NewService(ledger.Open(ctx, p.DB))
+	service, err := p.open(ctx, true)
 	return service, WithFolderHint(p.DB, err)
+}
+
+func (p *Program) open(ctx context.Context, create bool) (*commands.Service, error) {
+	if !p.Stays && ledger.IsServerAddress(p.DB) {
+		store, err := ledger.OpenOnce(ctx, p.DB)
+		if !create || !errors.Is(err, ledger.ErrNoLedger) {
+			return p.NewService(store, err)
+		}
+	}
+	if create {
+		return p.NewService(ledger.Open(ctx, p.DB))
+	}
+	return p.NewService(ledger.OpenExisting(ctx, p.DB))
 }
 
 // WithFolderHint adds a hint to err if the folder of dsn does not exist or is not a folder.

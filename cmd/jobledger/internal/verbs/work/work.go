@@ -204,6 +204,7 @@ func (p *Verbs) work(c *cli.Context, command *worker.Command) error {
 // away, busy or on a full disk, as it does later: services may start in any order.
 func (p *Verbs) openWaiting(c *cli.Context) (*commands.Service, error) {
 	outage := &await.Outage{Say: p.Message}
+	p.Stays = true
 	for {
 		service, err := p.OpenOrCreate(c.Context)
 		if err == nil {
