@@ -73,7 +73,7 @@ func (p *Verbs) runNow(c *cli.Context, service *commands.Service, e commands.Enq
 	}
 	switch {
 	case signal != nil:
-		p.sayEnd(c, service, j)
+		_ = p.sayEnd(c, service, j) // the code is that of the signal
 		number, _ := signal.(syscall.Signal)
 		return quietly(128 + int(number))
 	case ended != nil:
