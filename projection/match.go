@@ -12,30 +12,50 @@ import (
 // Aspect is what a [Match] looks at.
 type Aspect int
 
-// The aspects of a job. Those up to OfWorker are compared job by job; the others select by events.
+// The aspects of a job. Those up to OfOwner are compared job by job; the others select by events.
 const (
-	OfWord   Aspect = iota // the beginning of the id, or a part of queue, key, group, error code or a tag
-	OfID                   // the beginning of the id
-	OfQueue                // the queue
-	OfState                // the name of the state
-	OfKey                  // the key
-	OfTag                  // K=V, or K with any value
-	OfError                // the code of the last failure
-	OfWorker               // the name of the owner, or of the last one
-	OfKind                 // the number of the kind of one of its events
-	OfActor                // the actor of one of its events
-	OfPos                  // the pos of one of its events
+	// OfWord is the beginning of the id, a part of queue, key, group, error code, error detail or a tag, or a
+	// tag as K=V.
+	OfWord     Aspect = iota
+	OfID              // the beginning of the id
+	OfQueue           // the queue
+	OfState           // the name of the state
+	OfKey             // the key
+	OfTag             // K=V, or K with any value
+	OfError           // the code of the last failure
+	OfText            // a part of the detail of the last failure
+	OfGroup           // the group
+	OfVersion         // the version that a worker needs
+	OfSchedule        // the schedule that made it
+	OfOwner           // the name of the owner, or of the last one
+	OfWorker          // the name of any owner
+	OfHost            // the host of the owner, or of the last one
+	OfExit            // the exit code of the last failure
+	OfKind            // the number of the kind of one of its events
+	OfActor           // the actor of one of its events
+	OfPos             // the pos of one of its events
 )
 
 // Match is a condition on a job: one of Values, or with Not none of them.
 type Match struct {
 	Of     Aspect
-	Values []any // of OfKind and OfPos integers, otherwise strings
+	Values []any // of OfExit, OfKind and OfPos integers, otherwise strings
 	Not    bool
 }
 
 // inMemory reports whether m is compared job by job.
-func (m Match) inMemory() bool { return m.Of < OfWorker }
+func (m Match) inMemory() bool { return m.Of < OfOwner }
+
+// What the events of job j up to a pos say.
+var (
+	lastClaimThen = `COALESCE((` + lastClaim + ` AND e.pos <= ? ORDER BY e.seq DESC LIMIT 1), 0)`
+	anyClaimThen  = event.SQL(`EXISTS (SELECT 1 FROM events e WHERE e.job = j.n AND e.pos <= ? AND
+    e.seq > 0 AND e.kind IN ({claimed}, {taken_over}) AND e.worker IN (SELECT n FROM workers WHERE worker `)
+	// a failure is the last one until the job succeeds or is retried
+	lastExitThen = event.SQL(`COALESCE((SELECT CAST(e.data ->> 'exit_code' AS BIGINT) FROM events e
+    WHERE e.job = j.n AND e.pos <= ? AND e.seq > 0 AND
+    e.kind IN ({failed}, {reclaimed}, {succeeded}, {retried}) ORDER BY e.seq DESC LIMIT 1), -999999) `)
+)
 
 // addEvents adds what f says of the events of a job up to the pos until.
 func (f Filter) addEvents(c *conditions, until int64) {
@@ -45,9 +65,14 @@ func (f Filter) addEvents(c *conditions, until int64) {
 		args := append([]any{until}, m.Values...)
 		term := ""
 		switch m.Of {
+		case OfOwner:
+			term = lastClaimThen + ` IN (SELECT n FROM workers WHERE worker ` + in + `)`
+		case OfHost:
+			term = lastClaimThen + ` IN (SELECT n FROM workers WHERE host ` + in + `)`
 		case OfWorker:
-			term = `COALESCE((` + lastClaim + ` AND e.pos <= ? ORDER BY e.seq DESC LIMIT 1), 0) IN
-    (SELECT n FROM workers WHERE worker ` + in + `)`
+			term = anyClaimThen + in + `))`
+		case OfExit:
+			term = lastExitThen + in
 		case OfKind:
 			term = `EXISTS (SELECT 1 FROM events e WHERE e.job = j.n AND e.pos <= ? AND e.kind ` + in + `)`
 		case OfActor:
@@ -97,6 +122,14 @@ func (a Aspect) is(j Job, text string) bool {
 		return j.Key == text
 	case OfError:
 		return j.ErrorCode == text
+	case OfText:
+		return strings.Contains(j.ErrorDetail, text)
+	case OfGroup:
+		return j.Group == text
+	case OfVersion:
+		return j.Version == text
+	case OfSchedule:
+		return j.Schedule == text
 	case OfTag:
 		name, value, valued := strings.Cut(text, "=")
 		has, ok := j.Tags[name]
@@ -105,12 +138,12 @@ func (a Aspect) is(j Job, text string) bool {
 		return hasID(j.ID, text)
 	}
 	for name, value := range j.Tags {
-		if strings.Contains(name, text) || strings.Contains(value, text) {
+		if strings.Contains(name, text) || strings.Contains(value, text) || name+"="+value == text {
 			return true
 		}
 	}
 	return len(text) >= leastOfID && hasID(j.ID, text) ||
-		slices.ContainsFunc([]string{j.Queue, j.Key, j.Group, j.ErrorCode},
+		slices.ContainsFunc([]string{j.Queue, j.Key, j.Group, j.ErrorCode, j.ErrorDetail},
 			func(s string) bool { return strings.Contains(s, text) })
 }
 

@@ -105,6 +105,11 @@ func matchesOf(all []projection.Then, e event.Event) (matches []projection.Match
 	add(projection.OfActor, e.Actor, "nobody")
 	add(projection.OfPos, e.Pos, int64(math.MaxInt64))
 	add(projection.OfWorker, "nobody", e.Worker.Name)
+	add(projection.OfOwner, "nobody", e.Worker.Name)
+	add(projection.OfHost, "nowhere", e.Worker.Host)
+	if b, ok := e.Body.(*event.Failed); ok && b.ExitCode != nil {
+		add(projection.OfExit, int64(*b.ExitCode), int64(200))
+	}
 	if len(all) == 0 {
 		return matches
 	}
@@ -114,11 +119,19 @@ func matchesOf(all []projection.Then, e event.Event) (matches []projection.Match
 	add(projection.OfState, j.State.String(), event.Queued.String())
 	add(projection.OfKey, j.Key)
 	add(projection.OfError, j.ErrorCode)
+	add(projection.OfGroup, j.Group)
+	add(projection.OfVersion, j.Version)
+	add(projection.OfSchedule, j.Schedule)
+	if d := j.ErrorDetail; d != "" {
+		add(projection.OfText, d[1:])
+		add(projection.OfWord, d[1:])
+	}
 	add(projection.OfWord, string(j.ID[:20]), j.Queue[1:])
 	for name, value := range j.Tags {
 		add(projection.OfTag, name+"="+value)
 		add(projection.OfTag, name)
 		add(projection.OfWord, value)
+		add(projection.OfWord, name+"="+value)
 	}
 	return matches
 }
@@ -127,27 +140,48 @@ func matchesOf(all []projection.Then, e event.Event) (matches []projection.Match
 func matchedBy(m projection.Match, j projection.Job, past []event.Event) bool {
 	return slices.ContainsFunc(m.Values, func(v any) bool {
 		text, _ := v.(string)
-		worker := ""
+		var owner event.Worker
+		once, exit := false, int64(math.MinInt64)
 		for _, e := range past {
-			switch e.Body.(type) {
+			switch b := e.Body.(type) {
 			case *event.Claimed, *event.TakenOver:
-				worker = e.Worker.Name
+				owner, once = e.Worker, once || e.Worker.Name != "" && e.Worker.Name == text
+			case *event.Failed:
+				if exit = math.MinInt64; b.ExitCode != nil {
+					exit = int64(*b.ExitCode)
+				}
+			case *event.Reclaimed, *event.Succeeded, *event.Retried:
+				exit = math.MinInt64
 			}
 			if m.Of == projection.OfKind && int64(e.Kind()) == v || m.Of == projection.OfActor && e.Actor == text ||
 				m.Of == projection.OfPos && e.Pos == v {
 				return true
 			}
 		}
-		words := []string{j.Queue, j.Key, j.Group, j.ErrorCode}
+		words := []string{j.Queue, j.Key, j.Group, j.ErrorCode, j.ErrorDetail}
 		tagged := false
 		for name, value := range j.Tags {
-			words = append(words, name, value)
+			words = append(words, name, value, name+"="+value)
 			tagged = tagged || text == name || text == name+"="+value
 		}
 		whole := strings.HasPrefix(string(j.ID), strings.ToUpper(text))
 		switch m.Of {
 		case projection.OfWorker:
-			return worker != "" && worker == text
+			return once
+		case projection.OfOwner:
+			return owner.Name != "" && owner.Name == text
+		case projection.OfHost:
+			return owner.Name != "" && owner.Host == text
+		case projection.OfExit:
+			return exit == v
+		case projection.OfText:
+			return strings.Contains(j.ErrorDetail, text)
+		case projection.OfGroup:
+			return j.Group == text
+		case projection.OfVersion:
+			return j.Version == text
+		case projection.OfSchedule:
+			return j.Schedule == text
 		case projection.OfID:
 			return whole
 		case projection.OfTag:

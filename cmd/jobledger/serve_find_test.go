@@ -5,6 +5,7 @@ import (
 	"html"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -159,4 +160,57 @@ func quotedFind(find string) string {
 		return "--find=" + find
 	}
 	return `'--find=` + strings.ReplaceAll(find, "'", `'\''`) + `'`
+}
+
+// What a page shows of a job is found as it is shown.
+func TestSearchFinds(t *testing.T) {
+	t.Parallel()
+	s := newScenario(t)
+	tagged := s.enqueue(commands.Enqueue{Queue: "mail", Key: "tagged", Group: "acme", Version: "v2",
+		Tags: map[string]string{"customer": "17"}})
+	lost := s.enqueue(commands.Enqueue{Queue: "sms", Key: "lost"})
+	for i, name := range []string{"zed", "alpha"} {
+		j := s.claim(name, "sms")
+		if i == 0 {
+			s.do("worker:zed", j, commands.Release{Token: j.Token})
+			continue
+		}
+		seven := 7
+		s.do("worker:alpha", j, commands.Fail{Token: j.Token, Code: "exit_code", ExitCode: &seven, NoRetry: true,
+			Detail: "starting\ngateway refused: 503"})
+	}
+	_, get := serveOn(t, s.Store, noon)
+	for find, want := range map[string]string{"customer=17": "tagged", "-customer=17": "lost",
+		"worker:zed":              "lost",
+		"worker:zed worker:alpha": "lost", "worker:other": "", "owner:zed": "", "owner:alpha": "lost",
+		`"gateway refused"`: "lost", `text:"refused: 503"`: "lost", `-text:refused`: "tagged",
+		"group:acme": "tagged",
+		"exit:7":     "lost", "exit:8": "", "-exit:7": "tagged", "version:v2": "tagged", "schedule:nightly": "",
+		"host:" + s.worker("alpha").Host: "lost"} {
+		at := url.Values{"find": {find}}
+		for range 2 { // now, and as of the last event
+			_, _, text := get("/api/v1/jobs?" + at.Encode())
+			var answer struct {
+				Items []struct{ Key string }
+			}
+			check(t, json.Unmarshal([]byte(text), &answer))
+			var got []string
+			for _, j := range answer.Items {
+				got = append(got, j.Key)
+			}
+			if strings.Join(got, " ") != want {
+				t.Errorf("%s: %v, want %q: %s", at.Encode(), got, want, text)
+			}
+			at.Set("at", "pos:"+strconv.FormatInt(s.Tail(), 10))
+		}
+	}
+	if status, _, text := get("/api/v1/jobs?find=exit:x"); status != 400 || !strings.Contains(text, "0 to 255") {
+		t.Errorf("%d %s", status, text)
+	}
+	for _, id := range []string{string(lost.ID), strings.ToLower(string(tagged.ID))} {
+		if _, _, page := get("/jobs?find=" + id); !strings.Contains(page, "Job <code>"+strings.ToUpper(id)+"<") {
+			t.Errorf("a whole id does not lead to its job:\n%s", page)
+		}
+	}
+	commandstest.Verify(t, s.Store)
 }

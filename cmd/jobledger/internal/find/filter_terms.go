@@ -22,7 +22,7 @@ type Term struct {
 
 // FindKeys are the keys of terms.
 var FindKeys = []string{"queue", "state", "key", "tag", "worker", "error", "kind", "actor", "since", "until",
-	"id", "pos"}
+	"id", "pos", "group", "owner", "host", "version", "schedule", "text", "exit"}
 
 // maxTerms is how many terms a search may have.
 const maxTerms = 64
@@ -85,6 +85,8 @@ func (t Term) check(keyed bool) error {
 		return findError("-%s is not a term: since: and until: cannot be combined", t.Key)
 	case t.Key == "pos" && (err != nil || number < 1):
 		return findError("pos: has the position of an event, not %.40q", t.Value)
+	case t.Key == "exit" && (err != nil || number < 0 || number > 255):
+		return findError("exit: has a number from 0 to 255, not %.40q", t.Value)
 	case t.Key == "tag" && name == "":
 		return findError("tag: has K=V or K, not %.40q", t.Value)
 	case t.Key == "state":
@@ -120,12 +122,14 @@ func Narrow(asked url.Values) bool {
 // aspects are what the keys look at, but for since and until.
 var aspects = map[string]projection.Aspect{"": projection.OfWord, "queue": projection.OfQueue,
 	"state": projection.OfState, "key": projection.OfKey, "tag": projection.OfTag,
-	"worker": projection.OfWorker, "error": projection.OfError, "kind": projection.OfKind,
+	"worker": projection.OfWorker, "owner": projection.OfOwner, "host": projection.OfHost,
+	"group": projection.OfGroup, "version": projection.OfVersion, "schedule": projection.OfSchedule,
+	"exit": projection.OfExit, "text": projection.OfText, "error": projection.OfError, "kind": projection.OfKind,
 	"actor": projection.OfActor, "id": projection.OfID, "pos": projection.OfPos}
 
 // several are the keys of which a job can have several values. For the other keys, several terms of one key
 // mean any of their values.
-var several = []string{"", "tag", "kind", "actor"}
+var several = []string{"", "tag", "text", "worker", "kind", "actor"}
 
 // addFind adds what the field find says to f.
 func addFind(asked url.Values, now time.Time, f *query.JobFilter) error {
@@ -186,7 +190,7 @@ func (t Term) operand() any {
 	case "kind":
 		kind, _ := event.ParseKind(t.Value)
 		return int64(kind)
-	case "pos":
+	case "pos", "exit":
 		pos, _ := strconv.ParseInt(t.Value, 10, 64)
 		return pos
 	}
@@ -213,6 +217,8 @@ func indexed(f *projection.Filter, m projection.Match) bool {
 		}
 	case m.Of == projection.OfKey && f.Key == "" && len(texts) == 1:
 		f.Key = texts[0]
+	case m.Of == projection.OfGroup && f.Group == "" && len(texts) == 1:
+		f.Group = texts[0]
 	case m.Of == projection.OfError && f.Error == "" && len(texts) == 1:
 		f.Error = texts[0]
 	default:

@@ -35,11 +35,12 @@ func (p *Verbs) List() cli.Verb {
 			"--error and --exit are about the last claim and the last failure. --failure and --last-failure take " +
 			"the fingerprint of a failure, as 'report failures --cause' prints it; --from and --to are then about " +
 			"that failure.\n" +
-			"A term of --find is a word, which is the beginning of an id or part of queue, key, group, error code " +
-			"or a tag; or a key and its value, of " + strings.Join(find.FindKeys, ", ") + ". A term after a - " +
-			"must not hold. worker is the owner or the last one, kind, actor and pos are about any event of the " +
-			"job, since and until about when it was enqueued. Several of one key mean any of them, but for words, " +
-			"tag, kind and actor: all of these." + cli.AboutAsOf,
+			"A term of --find is a word, which is the beginning of an id or part of queue, key, group, error " +
+			"code, error text or a tag, or a tag as K=V; or a key and its value, of " +
+			strings.Join(find.FindKeys, ", ") + ". A term after a - must not hold. worker is any owner, " +
+			"owner and host are about the last one, exit and text about the last failure, kind, actor and pos about " +
+			"any event of the job, since and until about when it was enqueued. Several of one key mean any of them, " +
+			"but for words, tag, text, worker, kind and actor: all of these." + cli.AboutAsOf,
 		Renamed: map[string]string{"last": "limit"},
 		Flags: append(listFlags(),
 			cli.WholeFlag("limit", "at most `N` jobs, 0 for all", 50, 0, math.MaxInt, "", "n"),

@@ -6,6 +6,9 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
+
+	"github.com/oklog/ulid/v2"
 
 	"jobledger/cmd/jobledger/internal/find"
 	"jobledger/cmd/jobledger/internal/print"
@@ -15,6 +18,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/sqltext"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
+	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -43,6 +47,12 @@ type jobsView struct {
 func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 	query, err := api.QueryOf(r)
 	if err != nil {
+		return err
+	}
+	if to, err := p.onlyJob(r, query); err != nil || to != "" {
+		if err == nil {
+			p.Door.SeeOther(w, r, to)
+		}
 		return err
 	}
 	if !query.Has("limit") {
@@ -132,6 +142,36 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return p.Render(w, "jobs", view)
+}
+
+// onlyJob is the address of the job of which a search has the whole id, and nothing else; "": the search asks
+// for more, or the job is not there.
+func (p *Pages) onlyJob(r *http.Request, query url.Values) (to string, err error) {
+	id := strings.ToUpper(strings.TrimSpace(query.Get("find")))
+	for name, values := range query {
+		if name != "find" && name != "at" && strings.Join(values, "") != "" {
+			return "", nil
+		}
+	}
+	if len(id) != ulid.EncodedSize || !api.IsJobID(id) {
+		return "", nil
+	}
+	err = p.Store.Read(r.Context(), func(tx *ledger.Tx) error {
+		j, ok, err := projection.Get(r.Context(), tx, event.JobID(id))
+		if ok {
+			to = (&url.URL{Path: "/jobs/" + string(j.ID), RawQuery: atOf(query).Encode()}).String()
+		}
+		return err
+	})
+	return to, err
+}
+
+// atOf is the moment of query.
+func atOf(query url.Values) url.Values {
+	if query.Get("at") == "" {
+		return nil
+	}
+	return url.Values{"at": query["at"]}
 }
 
 // selectOf is the filter of query; nil where that is the queue alone, or nothing.
