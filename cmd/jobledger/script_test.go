@@ -21,6 +21,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/cli/archived"
+	"jobledger/cmd/jobledger/internal/verbs/produce"
 	"jobledger/ledger"
 	"jobledger/ledger/ledgertest"
 )
@@ -38,11 +39,11 @@ func TestMain(m *testing.M) {
 }
 
 // hasteEnv makes hasty-jobledger carry out an archive policy at once, in files with so many events. It has a
-// minute for names at TAB, too.
+// minute for names at TAB, too, and replaces crontabs at once.
 const hasteEnv = "JOBLEDGER_TEST_HASTE"
 
 func hastyMain() {
-	cli.NamesWithin = time.Minute
+	cli.NamesWithin, produce.CrontabPause = time.Minute, 0
 	if events, err := strconv.ParseInt(os.Getenv(hasteEnv), 10, 64); err == nil {
 		archived.Every, archived.Events = 300*time.Millisecond, events
 	}

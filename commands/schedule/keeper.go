@@ -70,21 +70,8 @@ type Change struct {
 // the specs in their order, then what was removed by name.
 func (k *Keeper) Apply(ctx context.Context, specs []event.ScheduleSet, prune bool, reason string) (
 	changes []Change, err error) {
-	complete, named := make([]event.ScheduleSet, len(specs)), make(map[string]bool)
-	for i, spec := range specs {
-		complete[i] = Complete(spec)
-		if err := Check(complete[i]); err != nil {
-			if len(specs) > 1 {
-				err = fmt.Errorf("schedule %d of %d: %w", i+1, len(specs), err)
-			}
-			return nil, err
-		}
-		if named[spec.Name] {
-			return nil, &commands.InvalidError{Field: "name", Got: spec.Name, Allowed: "each name once"}
-		}
-		named[spec.Name] = true
-	}
-	if err := k.check(reason); err != nil {
+	complete, named, err := k.complete(specs, reason)
+	if err != nil {
 		return nil, err
 	}
 	err = k.Service.Store.Write(ctx, func(tx *ledger.Tx) error {

@@ -6,13 +6,13 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/cli/jobverb"
+	"jobledger/cmd/jobledger/internal/crontab"
 	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/commands"
@@ -190,9 +190,6 @@ func (p *Verbs) carried(c *cli.Context) (e commands.Enqueue, err error) {
 // alwaysRecorded are the variables that a job carries without being asked to. LC_* means all that begin so.
 var alwaysRecorded = []string{"PATH", "LANG", "LC_*", "TZ"}
 
-// secretName is what the name of a secret looks like.
-var secretName = regexp.MustCompile(`(?i)pass|secret|token|credential|_key`)
-
 // recorded puts the variables of this environment that are recorded into env, and says which look like
 // secrets.
 func (p *Verbs) recorded(env map[string]string, asked []string) error {
@@ -216,7 +213,7 @@ func (p *Verbs) recorded(env map[string]string, asked []string) error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(env)) {
-		if secretName.MatchString(name) {
+		if crontab.IsSecret(name, env[name]) {
 			p.Message("the value of %s is recorded, and will be in backups and exports; --env-file keeps a secret out",
 				name)
 		}

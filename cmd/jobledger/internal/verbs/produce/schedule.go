@@ -49,6 +49,8 @@ func scheduleActions() []scheduleAction {
 			flags: []string{"every", "zone", "from", "number"}},
 		{name: "apply", args: "FILE", least: 1, most: 1, run: (*Verbs).applySchedules,
 			flags: []string{"prune", "reason"}},
+		{name: "import", args: "crontab [FILE]", least: 1, most: 2, run: (*Verbs).importSchedules,
+			flags: []string{"system", "take-over", "finish", "prune", "queue", "catch-up", "reason"}},
 	}
 }
 
@@ -62,14 +64,16 @@ func (p *Verbs) Schedule() cli.Verb {
 			"remove NAME do what they say; ticks NAME shows what became of the last times;" +
 			" run NAME enqueues a job now, besides those times. preview shows when an " +
 			"expression would tick, and needs no ledger. apply FILE sets a schedule for each line, a JSON object " +
-			"with the keys " + scheduleKeys + ", and with --prune removes all others.\n" +
+			"with the keys " + scheduleKeys + ", and with --prune removes all others. import crontab makes one of " +
+			"each line of your crontab, paused until cron does not run it any more: --take-over sees to that.\n" +
 			"--cron takes minute, hour, day of the month, month and day of the week, with lists, ranges, steps and " +
 			"names, or @hourly, @daily, @weekly, @monthly, @yearly. Times that came while no process looked make " +
 			"one " +
 			"job, for the latest (--catch-up last), one each (all), or none; what makes no job is recorded with the " +
 			"reason. See 'jobledger help schedules'.",
-		Args: strings.Join(names, "|") + " [NAME|EXPRESSION|FILE] [PAYLOAD | -]", MinArgs: 1, MaxArgs: 3,
-		Flags: scheduleFlags(),
+		Args: strings.Join(names, "|") + " [NAME|EXPRESSION|FILE|crontab] [PAYLOAD | - | FILE]", MinArgs: 1,
+		MaxArgs: 3,
+		Flags:   scheduleFlags(),
 		Examples: []cli.Example{
 			{"jobledger schedule set nightly -q backup --cron '30 2 * * *' --zone Europe/Berlin --within 6h all",
 				"each night at half past two, or up to six hours later if no process ran then"},
@@ -81,6 +85,7 @@ func (p *Verbs) Schedule() cli.Verb {
 				"when that would be"},
 			{"jobledger schedule apply schedules.jsonl --prune --reason 'release 17'",
 				"as the file says, and no others"},
+			{"jobledger schedule import crontab --take-over", "your crontab, at the same times, in place of cron"},
 		},
 		Exits:        []int{cli.ExitNothing, cli.ExitConflict, cli.ExitBusy},
 		NamedActions: []string{"set", "show", "ticks", "pause", "resume", "remove", "run"},
@@ -124,7 +129,10 @@ func scheduleFlags() []cli.Flag {
 		&cli.StringFlag{Name: "backoff", Usage: "how long to wait after failures: `'min 1s, max 1h, factor 2'`",
 			DefaultText: "that of the queue"},
 		cli.WholeFlag("number", "show `N` of the next times, or of ticks the last ones", 5, 1, 1000, "", "n"),
-		&cli.BoolFlag{Name: "prune", Usage: "apply: remove the schedules that the file does not have"},
+		&cli.BoolFlag{Name: "prune", Usage: "apply, import: remove the schedules that the file has no more"},
+		&cli.StringFlag{Name: "system", Usage: "import `FILE`, whose lines name a user, such as /etc/crontab"},
+		&cli.BoolFlag{Name: "take-over", Usage: "import: cron stops to run the lines, and the schedules begin"},
+		&cli.BoolFlag{Name: "finish", Usage: "import: only finish a --take-over that was interrupted"},
 		jobverb.ReasonFlag(),
 		cli.AsOfFlag(),
 		cli.WideFlag(),

@@ -3,6 +3,7 @@
 //   - enqueue.go, enqueue_jsonl.go: [Verbs.Enqueue], one job or a file of them
 //   - relay.go: [Verbs.Relay], jobs from an outbox
 //   - schedule.go, schedule_see.go: [Verbs.Schedule], jobs at set times
+//   - schedule_import.go, schedule_import_lines.go, crontab.go: those of a crontab
 //
 // Held by TestReadSchedules and TestReadRefusesWithTheLine here, and by TestScripts/enqueue and
 // TestRelayDrainSaysWhatItDid of the program.
