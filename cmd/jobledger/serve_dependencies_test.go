@@ -162,8 +162,8 @@ func TestPageOfAJobShowsItsTexts(t *testing.T) {
 			}
 		}
 	}
-	j := s.enqueue(commands.Enqueue{Queue: "fails", MaxAttempts: 1})
-	j = s.claim("w1", "fails")
+	s.enqueue(commands.Enqueue{Queue: "fails", MaxAttempts: 1})
+	j := s.claim("w1", "fails")
 	s.do("worker:w1", j, commands.Fail{Token: j.Token, Code: "smtp", Detail: "421 closing the channel"})
 	_, _, page := get("/jobs/" + string(j.ID))
 	if n := strings.Count(page, "421 closing the channel"); n != 1 || !strings.Contains(page, `href="#error"`) {
