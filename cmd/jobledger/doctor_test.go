@@ -860,7 +860,7 @@ func TestDoctorCodesAreTestedAndDocumented(t *testing.T) {
 	// tested separately
 	tried := []string{doctor.CodeNetwork, doctor.CodeSpace, doctor.CodeStopped, doctor.CodeWriter,
 		doctor.CodeVacuum, doctor.CodeRights, doctor.CodeServer, doctor.CodeCopy, doctor.CodeOutput,
-		doctor.CodeArchive, doctor.CodeUnits, doctor.CodeUnitsUser, doctor.CodeReplaced}
+		doctor.CodeArchive, doctor.CodeUnits, doctor.CodeUnitsUser, doctor.CodeReplaced, doctor.CodeKeyframes}
 	for _, c := range complaints {
 		tried = append(tried, c.code)
 	}
@@ -876,7 +876,7 @@ func TestDoctorCodesAreTestedAndDocumented(t *testing.T) {
 			t.Errorf("docs/operations.md does not explain %s", code)
 		}
 	}
-	if len(codes) != 46 {
+	if len(codes) != 47 {
 		t.Errorf("there are the codes %v", codes)
 	}
 }

@@ -470,7 +470,7 @@ var shownTables = []shownTable{
 	{"/tail", "events", 1, eventsSQL + `WHERE pos IN (SELECT pos FROM past WHERE kind <> 'heartbeat' ORDER BY
 		pos DESC LIMIT 100)`, false},
 	{"/integrity", "checks", 1, `WITH RECURSIVE codes (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM codes WHERE
-		i < 33) SELECT printf('V%02d', i) AS "Check", (SELECT max(pos) FROM history) AS "Up to pos" FROM
+		i < 34) SELECT printf('V%02d', i) AS "Check", (SELECT max(pos) FROM history) AS "Up to pos" FROM
 		codes`, false},
 	{"/integrity", "events", 1, `SELECT pos AS POS, '‹millis ' || at || '›' AS TIME FROM history WHERE kind IN
 		('rebuilt', 'restored', 'imported', 'sealing', 'archived', 'erased')`, false},

@@ -394,7 +394,7 @@ func init() {
 			`SELECT '03:00' AS at`, false},
 		{"/integrity", "p", `pos (?P<tail>\d+), (?P<at>\S+ \S+)\. .*`, `SELECT max(pos) AS tail, '‹millis ' ||
 			max(at) || '›' AS at FROM history`, false},
-		{"/integrity", "p", `None of 33 checks found anything\. The whole ledger was last verified ` +
+		{"/integrity", "p", `None of 34 checks found anything\. The whole ledger was last verified ` +
 			`2026-03-15 08:00:00\+00:00, up to pos (?P<tail>\d+), in \S+\. .*`,
 			`SELECT max(pos) AS tail FROM history`, false},
 		// What doctor says of files and processes is in no view; it is compared with the command elsewhere.

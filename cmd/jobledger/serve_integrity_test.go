@@ -87,7 +87,7 @@ func TestIntegrityOfEachCheck(t *testing.T) {
 			if stops := strings.Contains(damage.others, "stopped"); answer.Stopped != stops {
 				t.Errorf("stopped: %v, want %v", answer.Stopped, stops)
 			}
-			want := "None of 33 checks found anything."
+			want := "None of 34 checks found anything."
 			if n := len(damage.found); n > 0 {
 				want = fmt.Sprintf("%d check", n)
 			}

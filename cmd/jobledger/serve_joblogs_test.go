@@ -62,8 +62,8 @@ func TestJobPageShowsLogs(t *testing.T) {
 		}
 	}
 	if n := strings.Count(page, "a line before"); n != 39 || strings.Contains(page, "1.err") ||
-		strings.Count(page, "<details open>") != 1 {
-		t.Errorf("%d lines before the last one, want 39; no 1.err, and one disclosure is open:\n%s", n, page)
+		strings.Count(page, "<details open>") != 2 {
+		t.Errorf("%d lines before the last one, want 39; no 1.err; one log and the payload are open:\n%s", n, page)
 	}
 	status, _, text := get("/api/v1/jobs/" + string(j.ID) + "/logs/2/err")
 	if status != http.StatusOK || !strings.HasPrefix(text, lines) {
