@@ -545,8 +545,7 @@ func gapTexts(condition, group string) string {
 
 // momentsWalked are the positions at which every page is looked at; 0: now.
 func momentsWalked() []int {
-	return ledgertest.Size([]int{2159}, []int{2159, 0}, []int{1, 700, 1500, 2000, 2158, 2159, 2600, 3000, 3500,
-		4155, 4563, 0})
+	return ledgertest.Size([]int{2159}, []int{2159, 0}, []int{1, 700, 2000, 2159, 2600, 3500, 4155, 4563, 0})
 }
 
 // Every number that a page shows is what SQL over the public views says of that moment: in each table, each
