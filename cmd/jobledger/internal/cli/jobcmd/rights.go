@@ -27,9 +27,8 @@ func Rights(ctx context.Context, service *commands.Service, from string) (may fu
 	case from != "" && from != FromAny:
 		return nil, cli.Usagef("--commands-from: %q is not %s", from, FromAny)
 	case from == FromAny && root:
-		return nil, cli.Usagef("root runs commands from root's own ledger only, without --commands-from: the " +
-			"program " +
-			"never changes its user, so start a worker as the user whose commands they are")
+		return nil, cli.Usagef("root runs commands from root's own ledger only, without --commands-from: " +
+			"the program never changes its user, so start a worker as the user whose commands they are")
 	case from == FromAny:
 		return func() error { return nil }, nil
 	}

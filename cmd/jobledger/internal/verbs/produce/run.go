@@ -33,25 +33,21 @@ const (
 func (p *Verbs) Run() cli.Verb {
 	return cli.Verb{
 		Name: "run", Group: cli.GroupProduce, Usage: "run a command, now or in the background, with a record",
-		About: "It enqueues a job that carries CMD, its folder, its umask and a part of this environment, and " +
-			"runs " +
-			"it: CMD's output comes as it is, the exit code is CMD's own, or 128 and the number of the signal that " +
-			"ended it, 124 where --max-runtime did, and 125 where run itself failed. No other process can take it. " +
-			"INT and TERM end the command (KILL comes after --kill-after) and cancel the job. No shell is involved, " +
-			"but with --sh.\n" +
-			"With -b the job waits in the queue bg, which runs one at a time until 'limit -q bg --running N'; run " +
-			"prints " +
-			"the job and ends. A worker runs it: 'jobledger work --commands -q bg'. On a terminal, one is started " +
-			"where " +
-			"none serves the queue; it ends after a minute without a job. JOBLEDGER_START=no, or --no-start, leaves " +
-			"that to you.\n" +
-			"Of this environment, PATH, LANG, LC_*, TZ and what --env names are recorded; HOME, USER and SHELL are " +
-			"those " +
-			"of the worker's user. What is recorded stays in backups and exports: a secret belongs into " +
-			"--env-file, of " +
-			"which only the path is recorded; the worker reads NAME=VALUE lines from it at each start.\n" +
-			"The queues run and bg are made at first use. Any other one is made by 'jobledger queue set -q Q " +
-			"--commands'. Without a ledger in this folder, or one of the user's, the user's is made.",
+		About: "It enqueues a job that carries CMD, its folder, its umask and a part of this environment, " +
+			"and runs it: CMD's output comes as it is, the exit code is CMD's own, or 128 and the number " +
+			"of the signal that ended it, 124 where --max-runtime did, and 125 where run itself failed. No " +
+			"other process can take it. INT and TERM end the command (KILL comes after --kill-after) and " +
+			"cancel the job. No shell is involved, but with --sh.\n" +
+			"With -b the job waits in the queue bg, which runs one at a time until 'limit -q bg --running " +
+			"N'; run prints the job and ends. A worker runs it: 'jobledger work --commands -q bg'. On a " +
+			"terminal, one is started where none serves the queue; it ends after a minute without a job. " +
+			"JOBLEDGER_START=no, or --no-start, leaves that to you.\n" +
+			"Of this environment, PATH, LANG, LC_*, TZ and what --env names are recorded; HOME, USER and " +
+			"SHELL are those of the worker's user. What is recorded stays in backups and exports: a secret " +
+			"belongs into --env-file, of which only the path is recorded; the worker reads NAME=VALUE " +
+			"lines from it at each start.\n" +
+			"The queues run and bg are made at first use. Any other one is made by 'jobledger queue set -q " +
+			"Q --commands'. Without a ledger in this folder, or one of the user's, the user's is made.",
 		Rest: "CMD ARGS…", RestBegins: true,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "background", Aliases: []string{"b"}, Usage: "enqueue it for a worker, and end"},

@@ -101,25 +101,18 @@ func (p *Verbs) runClaimed(ctx context.Context, c *cli.Context, service *command
 func (p *Verbs) sayEnd(c *cli.Context, service *commands.Service, j projection.Job) error {
 	ctx := context.WithoutCancel(c.Context)
 	var exit projection.Exit
-	var took time.Duration
 	var used string
 	err := service.Store.Read(ctx, func(tx *ledger.Tx) error {
 		exits, err := projection.LastExits(ctx, tx, []projection.Job{j}, 0)
-		if exit = exits[j.N]; err != nil {
+		if exit = exits[j.N]; err != nil || !p.StderrTerminal {
 			return err
 		}
-		for e, err := range tx.Events(ctx, ledger.Filter{Job: j.N}) {
+		ends := ledger.Filter{Job: j.N, Kinds: []event.Kind{event.KindSucceeded, event.KindFailed}}
+		for e, err := range tx.Events(ctx, ends) {
 			if err != nil {
 				return err
 			}
-			var cost event.Cost
-			switch b := e.Body.(type) {
-			case *event.Succeeded:
-				cost = b.Cost
-			case *event.Failed:
-				cost = b.Cost
-			}
-			if cost != (event.Cost{}) {
+			if cost, _ := event.CostOf(e.Body); cost != (event.Cost{}) {
 				used = ", CPU " + words.Roughly(cost.CPU())
 			}
 		}
@@ -128,10 +121,11 @@ func (p *Verbs) sayEnd(c *cli.Context, service *commands.Service, j projection.J
 	if err != nil {
 		return ofRun(err)
 	}
-	if !j.FinishedAt.IsZero() && !j.ClaimedAt.IsZero() {
-		took = j.FinishedAt.Sub(j.ClaimedAt)
-	}
 	if p.StderrTerminal {
+		var took time.Duration
+		if !j.FinishedAt.IsZero() && !j.ClaimedAt.IsZero() {
+			took = j.FinishedAt.Sub(j.ClaimedAt)
+		}
 		how := j.State.String()
 		if j.State == event.FailedState {
 			how = "failed: " + words.FailureText(j.ErrorCode, exit)
