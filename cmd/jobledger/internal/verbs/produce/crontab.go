@@ -24,19 +24,20 @@ var CrontabPause = 10 * time.Second
 
 // installedCrontab returns the crontab of this user, as cron has it.
 func installedCrontab(ctx context.Context) (string, error) {
-	return runCrontab(ctx, "", "-l")
+	return runCrontab(exec.CommandContext(ctx, "crontab", "-l"))
 }
 
 // replaceCrontab has cron use another crontab.
 func replaceCrontab(ctx context.Context, text string) error {
-	_, err := runCrontab(ctx, text, "-")
+	cmd := exec.CommandContext(ctx, "crontab", "-")
+	cmd.Stdin = strings.NewReader(text)
+	_, err := runCrontab(cmd)
 	return err
 }
 
-func runCrontab(ctx context.Context, input, arg string) (string, error) {
+func runCrontab(cmd *exec.Cmd) (string, error) {
 	var out, wrong bytes.Buffer
-	cmd := exec.CommandContext(ctx, "crontab", arg)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &wrong
+	cmd.Stdout, cmd.Stderr = &out, &wrong
 	err := cmd.Run()
 	said, _, _ := strings.Cut(strings.TrimSpace(wrong.String()), "\n")
 	switch {
@@ -46,7 +47,7 @@ func runCrontab(ctx context.Context, input, arg string) (string, error) {
 	case err != nil && strings.HasPrefix(said, "no crontab for "):
 		return "", cli.Exitf(cli.ExitNothing, "%s", said)
 	case err != nil:
-		return "", fmt.Errorf("crontab %s: %w: %s", arg, err, said)
+		return "", fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, said)
 	}
 	return out.String(), nil
 }
