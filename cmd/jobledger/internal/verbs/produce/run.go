@@ -2,21 +2,15 @@ package produce
 
 import (
 	"cmp"
-	"io"
-	"maps"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/cli/jobcmd"
 	"jobledger/cmd/jobledger/internal/cli/jobverb"
-	"jobledger/cmd/jobledger/internal/crontab"
 	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/commands"
-	"jobledger/commands/argv"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection/defaults"
@@ -49,18 +43,11 @@ func (p *Verbs) Run() cli.Verb {
 			"The queues run and bg are made at first use. Any other one is made by 'jobledger queue set -q " +
 			"Q --commands'. Without a ledger in this folder, or one of the user's, the user's is made.",
 		Rest: "CMD ARGS…", RestBegins: true,
-		Flags: []cli.Flag{
+		Flags: slices.Concat([]cli.Flag{
 			&cli.BoolFlag{Name: "background", Aliases: []string{"b"}, Usage: "enqueue it for a worker, and end"},
 			&cli.StringFlag{Name: "queue", Aliases: []string{"q"}, Usage: "the `QUEUE`", DefaultText: "run, or bg " +
 				"with -b"},
-			&cli.BoolFlag{Name: "sh", Usage: "CMD is text for /bin/sh, which gets the words after it as $1, $2 and " +
-				"so on"},
-			&cli.StringFlag{Name: "dir", Usage: "run in `DIR`", DefaultText: "this folder"},
-			cli.ListFlag("env", "record a variable too: `NAME` of this environment, NAME=VALUE, or 'AWS_*'; may be "+
-				"repeated"),
-			&cli.StringFlag{Name: "env-file", Usage: "the worker reads more variables from `FILE` at each start"},
-			&cli.StringFlag{Name: "stdin", Usage: "the input is that of `FILE`, or of - this " +
-				"one", DefaultText: "empty"},
+		}, jobcmd.FormFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "title", Usage: "`TEXT` says what the job is, for ever"},
 			cli.ListFlag("tag", "label the job, `NAME=VALUE`; may be repeated"),
 			&cli.StringFlag{Name: "key", Usage: "`KEY` is unique in the queue: the same again is the same job"},
@@ -79,7 +66,7 @@ func (p *Verbs) Run() cli.Verb {
 			&cli.BoolFlag{Name: "start", Usage: "with -b: start a worker where none serves the queue, on a " +
 				"terminal or not"},
 			&cli.BoolFlag{Name: "no-start", Usage: "with -b: start no worker"},
-		},
+		}),
 		Examples: []cli.Example{
 			{"jobledger run make -j4 test", "now, with its output and its exit code"},
 			{"jobledger run -b --title nightly-image ./image.sh", "in the background"},
@@ -133,35 +120,11 @@ func ofRun(err error) error {
 
 // carried is the job that the flags and the words after them describe.
 func (p *Verbs) carried(c *cli.Context) (e commands.Enqueue, err error) {
-	form := argv.Form{Argv: p.Rest, Env: map[string]string{}, Umask: umaskText()}
-	if c.Bool("sh") {
-		form.Argv = append([]string{"/bin/sh", "-c", p.Rest[0], "sh"}, p.Rest[1:]...)
-	}
-	if form.Dir, err = filepath.Abs(cmp.Or(c.String("dir"), ".")); err != nil {
-		return e, err
-	}
-	if file := c.String("env-file"); file != "" {
-		if form.EnvFile, err = filepath.Abs(file); err != nil {
-			return e, err
-		}
-	}
-	if err := p.recorded(form.Env, c.StringSlice("env")); err != nil {
-		return e, err
-	}
-	switch in := c.String("stdin"); in {
-	case "":
-	case "-":
-		form.Stdin, err = io.ReadAll(io.LimitReader(os.Stdin, commands.MaxPayload+1)) // more is refused
-	default:
-		var f *os.File
-		if f, err = os.Open(in); err == nil {
-			form.Stdin, err = io.ReadAll(io.LimitReader(f, commands.MaxPayload+1))
-			_ = f.Close()
-		}
-	}
+	form, err := jobcmd.Form(p.Program, c)
 	if err != nil {
 		return e, err
 	}
+	jobcmd.SaySecrets(p.Program, form)
 	e = commands.Enqueue{Form: event.FormArgv, Key: c.String("key"), Priority: c.Int("priority"),
 		MaxAttempts: c.Int("max-attempts"), Hold: c.Bool("hold"), Queue: c.String("queue")}
 	if e.Queue == "" {
@@ -181,40 +144,6 @@ func (p *Verbs) carried(c *cli.Context) (e commands.Enqueue, err error) {
 	}
 	e.RunAt, _, err = jobverb.RunAt(p.Program, c)
 	return e, cmp.Or(err, e.Check())
-}
-
-// alwaysRecorded are the variables that a job carries without being asked to. LC_* means all that begin so.
-var alwaysRecorded = []string{"PATH", "LANG", "LC_*", "TZ"}
-
-// recorded puts the variables of this environment that are recorded into env, and says which look like
-// secrets.
-func (p *Verbs) recorded(env map[string]string, asked []string) error {
-	for _, name := range slices.Concat(alwaysRecorded, asked) {
-		if name, value, given := strings.Cut(name, "="); given {
-			if err := argv.CheckName(name); err != nil {
-				return cli.Usagef("--env: %w", err)
-			}
-			env[name] = value
-			continue
-		}
-		begin, open := strings.CutSuffix(name, "*")
-		if !open && argv.CheckName(name) != nil {
-			return cli.Usagef("--env: %w", argv.CheckName(name))
-		}
-		for _, v := range os.Environ() {
-			have, value, _ := strings.Cut(v, "=")
-			if (have == name || open && strings.HasPrefix(have, begin)) && argv.CheckName(have) == nil {
-				env[have] = value
-			}
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(env)) {
-		if crontab.IsSecret(name, env[name]) {
-			p.Message("the value of %s is recorded, and will be in backups and exports; --env-file keeps a secret out",
-				name)
-		}
-	}
-	return nil
 }
 
 // makeQueue makes the queues of run what they are, where they are new: for commands, which are tried once,

@@ -1,6 +1,6 @@
 //go:build unix
 
-package produce
+package jobcmd
 
 import (
 	"fmt"

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package produce
+package jobcmd
 
 // umaskText is empty: there is no umask.
 func umaskText() string { return "" }
