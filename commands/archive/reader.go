@@ -111,11 +111,7 @@ func (r Reader) folder(id string) (string, error) {
 // open opens the copy in folder and moves it forward to the event tail.
 func (r Reader) open(ctx context.Context, folder string, tail int64) (*ledger.Store, error) {
 	path := filepath.Join(folder, readerFile)
-	before, statErr := os.Stat(path)
-	if statErr == nil && time.Since(before.ModTime()) < sameTime { // who closed it is about to set its time
-		time.Sleep(100 * time.Millisecond)
-		before, statErr = os.Stat(path)
-	}
+	before, statErr := settled(ctx, path)
 	if statErr == nil && sidecar(path) { // a process has it open, or was killed
 		before = nil
 	}
@@ -155,6 +151,25 @@ func (r Reader) open(ctx context.Context, folder string, tail int64) (*ledger.St
 		}
 	}
 	return s, nil
+}
+
+// settled returns what the system says of the file at path. Right after a change, it first waits until the
+// process that closed the file has set its time, which can take long on a busy machine. That time is of an
+// event, and so of whole microseconds.
+func settled(ctx context.Context, path string) (info fs.FileInfo, err error) {
+	for range 100 {
+		info, err = os.Stat(path)
+		if err != nil || time.Since(info.ModTime()) >= sameTime || info.ModTime().Nanosecond()%1000 == 0 ||
+			sidecar(path) {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return info, err
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return info, err
 }
 
 // sidecar reports whether a file is open, or was when its process was killed.
