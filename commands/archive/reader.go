@@ -111,7 +111,7 @@ func (r Reader) folder(id string) (string, error) {
 // open opens the copy in folder and moves it forward to the event tail.
 func (r Reader) open(ctx context.Context, folder string, tail int64) (*ledger.Store, error) {
 	path := filepath.Join(folder, readerFile)
-	before, statErr := settled(ctx, path)
+	before, statErr := closedFile(ctx, path)
 	if statErr == nil && sidecar(path) { // a process has it open, or was killed
 		before = nil
 	}
@@ -153,10 +153,10 @@ func (r Reader) open(ctx context.Context, folder string, tail int64) (*ledger.St
 	return s, nil
 }
 
-// settled returns what the system says of the file at path. Right after a change, it first waits until the
+// closedFile returns what the system says of the file at path. Right after a change, it first waits until the
 // process that closed the file has set its time, which can take long on a busy machine. That time is of an
 // event, and so of whole microseconds.
-func settled(ctx context.Context, path string) (info fs.FileInfo, err error) {
+func closedFile(ctx context.Context, path string) (info fs.FileInfo, err error) {
 	for range 100 {
 		info, err = os.Stat(path)
 		if err != nil || time.Since(info.ModTime()) >= sameTime || info.ModTime().Nanosecond()%1000 == 0 ||
