@@ -46,8 +46,7 @@ var stages = [][]string{
 	{"schema", "ledger/event", "ledger/failpoint", "ledger/proof", "commands/argv", "commands/cron",
 		"commands/worker/child",
 		"ledger/ownerfile", "ledger/process", "commands/internal/usertx",
-		"cmd/jobledger/internal/buildinfo",
-		"cmd/jobledger/internal/oracletest"}, // import nothing but that
+		"cmd/jobledger/internal/buildinfo"}, // import nothing but that
 	{"commands/worker/attemptlog",
 		"ledger/internal/engine", "ledger/internal/row", "ledger/prefetch", "ledger/segment",
 		"commands/internal/check"},

@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
-	"jobledger/cmd/jobledger/internal/oracletest"
 	"jobledger/cmd/jobledger/internal/web"
 	"jobledger/commands"
 	"jobledger/commands/cron"
+	"jobledger/testdata/oracletest"
 )
 
 // askedLedger is a ledger that is asked: the recorded one, or a copy of it.

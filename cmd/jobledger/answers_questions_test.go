@@ -10,12 +10,12 @@ import (
 	"strings"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/oracletest"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/ledger/event"
 	"jobledger/ledger/ledgertest"
 	"jobledger/projection"
+	"jobledger/testdata/oracletest"
 )
 
 // asking is what is asked of a history.

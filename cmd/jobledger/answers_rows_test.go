@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/oracletest"
+	"jobledger/testdata/oracletest"
 )
 
 // rowsIn reads objects of JSON, one after the other.

@@ -15,12 +15,12 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/files"
-	"jobledger/cmd/jobledger/internal/oracletest"
 	"jobledger/commands"
 	"jobledger/commands/archive"
 	"jobledger/commands/load"
 	"jobledger/ledger/ledgertest"
 	"jobledger/ledger/proof"
+	"jobledger/testdata/oracletest"
 )
 
 // knownDifference is an answer that is not that of the oracle. The list may only shrink: one that does not
