@@ -76,7 +76,7 @@ func normalize(typed []string, globals []Flag, verbs []Verb) (line, error) {
 			return l, err
 		}
 	}
-	if l.verb != "" && v.Rest == "" && l.cut {
+	if l.verb != "" && l.cut && (v.Rest == "" || v.RestIf != nil && !v.RestIf(l.args, l.rest, l.given)) {
 		l.args, l.rest = append(l.args, l.rest...), nil
 	}
 	return l, nil
@@ -244,7 +244,7 @@ func (l *line) unknownFlag(word string, v Verb, globals []Flag) error {
 		}
 	}
 	switch near := fault.Nearest(strings.TrimLeft(shown, "-"), names); {
-	case v.Rest != "" && len(l.args) > 0: // work -q mail sh -c true
+	case v.needsRest() && len(l.args) > 0: // work -q mail sh -c true
 		return WithHint(err, "the command follows --, as in 'jobledger %s … -- %s %s …'", l.verb, l.args[0], shown)
 	case near != "":
 		return WithHint(err, "did you mean --%s?", near)

@@ -45,6 +45,9 @@ type Verb struct {
 	Renamed    map[string]string
 	RestBegins bool   // the first other word begins it too, as with env and sudo
 	NoRest     string // the flag with which nothing stands after "--"; may be empty
+	// whether the words after "--" are Rest, for a verb that may do without; if not, they are arguments. nil:
+	// Rest must be there
+	RestIf func(args, rest []string, given map[string]bool) bool
 	// flags that may take the place of the arguments, and the hint where neither is given; may be empty
 	InPlace     []string
 	InPlaceHint string
@@ -73,7 +76,10 @@ func (v Verb) synopsis() string {
 	if v.Args != "" {
 		parts = append(parts, v.Args)
 	}
-	if v.Rest != "" {
+	switch {
+	case v.RestIf != nil:
+		parts = append(parts, "[-- "+v.Rest+"]")
+	case v.Rest != "":
 		parts = append(parts, "-- "+v.Rest)
 	}
 	return strings.Join(parts, " ")
@@ -107,7 +113,7 @@ func (v Verb) command() *urfave.Command {
 func (v Verb) checkArgs(l line) error {
 	own := max(v.MinArgs, v.MaxArgs)
 	switch n := len(l.args); {
-	case v.Rest != "" && !l.cut && n > own:
+	case v.needsRest() && !l.cut && n > own:
 		return WithHint(Usagef("the worker's command must stand after --"),
 			"%s … -- %s", ProgramName+" "+v.Name, strings.Join(l.args[own:], " "))
 	case n < v.MinArgs && slices.ContainsFunc(v.InPlace, func(name string) bool { return l.given[name] }):
@@ -121,11 +127,13 @@ func (v Verb) checkArgs(l line) error {
 	case v.NoRest != "" && l.given[v.NoRest] && len(l.rest) > 0:
 		return WithHint(Usagef("--%s takes no command: each job carries its own", v.NoRest), "%s", SeeHelp(v.Name))
 	case v.NoRest != "" && l.given[v.NoRest]:
-	case v.Rest != "" && len(l.rest) == 0:
+	case v.needsRest() && len(l.rest) == 0:
 		return WithHint(Usagef("missing -- %s", v.Rest), "%s", SeeHelp(v.Name))
 	}
 	return nil
 }
+
+func (v Verb) needsRest() bool { return v.Rest != "" && v.RestIf == nil }
 
 // SeeHelp is the default hint; verb is empty for the whole program.
 func SeeHelp(verb string) string {

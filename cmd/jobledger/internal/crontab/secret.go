@@ -21,16 +21,26 @@ func IsSecret(name, value string) bool {
 		inAddress.MatchString(value)
 }
 
+// SecretIn returns the name of a variable that the text of a command gives a value that looks like a secret;
+// address reports that it has a password in an address. "" and false: neither.
+func SecretIn(text string) (name string, address bool) {
+	for _, m := range assignment.FindAllStringSubmatch(text, -1) {
+		if value := strings.Trim(m[2], `"'`); IsSecret(m[1], value) && !strings.ContainsAny(value, "$`") {
+			return m[1], false
+		}
+	}
+	return "", inAddress.MatchString(text)
+}
+
 // CheckSecrets returns an error if the command itself has what looks like a secret: what a line runs is part
 // of an event, which is for ever.
 func (l Line) CheckSecrets() error {
-	for _, m := range assignment.FindAllStringSubmatch(l.Command, -1) {
-		if value := strings.Trim(m[2], `"'`); IsSecret(m[1], value) && !strings.ContainsAny(value, "$`") {
-			return &LineError{l.Number, fmt.Errorf("the value of %s would be in the ledger for ever: "+
-				"write %s=… in a line before this one, and $%s here", m[1], m[1], m[1])}
-		}
-	}
-	if inAddress.MatchString(l.Command + " " + l.Stdin) {
+	name, address := SecretIn(l.Command)
+	switch {
+	case name != "":
+		return &LineError{l.Number, fmt.Errorf("the value of %s would be in the ledger for ever: "+
+			"write %s=… in a line before this one, and $%s here", name, name, name)}
+	case address || inAddress.MatchString(l.Stdin):
 		return &LineError{l.Number, errors.New("the password in an address would be in the ledger for ever: " +
 			"write URL=… in a line before this one, and $URL here")}
 	}

@@ -106,7 +106,13 @@ func (b *jobPairs) outcome(j state.Job) {
 	case j.PayloadGone.Why != "":
 		b.add("payload", leftText(j.PayloadGone))
 	default:
-		b.add("payload", words.Body(j.Payload, b.terminal))
+		carried := Carried(j.Form, j.Payload)
+		for _, pair := range carried {
+			b.add(pair[0], pair[1])
+		}
+		if carried == nil {
+			b.add("payload", words.Body(j.Payload, b.terminal))
+		}
 	}
 	switch {
 	case j.Erased:

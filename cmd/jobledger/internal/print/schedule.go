@@ -6,7 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/cmd/jobledger/internal/words"
+	"jobledger/commands/argv"
 	"jobledger/commands/cron"
 	"jobledger/ledger/event"
 	"jobledger/projection/schedules"
@@ -15,7 +17,8 @@ import (
 // Schedules is a table of schedules as of now.
 func Schedules(list []schedules.Schedule, now time.Time) *words.Table {
 	t := &words.Table{Columns: []words.Column{{Title: "SCHEDULE", Least: 8}, {Title: "QUEUE", Least: 8},
-		{Title: "TIMES", Least: 12}, {Title: "NEXT"}, {Title: "IN", Right: true}, {Title: "LAST", Drop: 1}}}
+		{Title: "TIMES", Least: 12}, {Title: "NEXT"}, {Title: "IN", Right: true}, {Title: "LAST", Drop: 1},
+		{Title: "WHAT", Least: 8, Drop: 2}}}
 	for _, s := range list {
 		next, left, last := "-", "", "-"
 		switch {
@@ -27,7 +30,8 @@ func Schedules(list []schedules.Schedule, now time.Time) *words.Table {
 		if !s.LastTick.IsZero() {
 			last = words.Time(s.LastTick.In(now.Location()))
 		}
-		t.Add(s.Spec.Name, s.Spec.Queue, words.TimesText(s.Spec), next, left, last)
+		t.Add(s.Spec.Name, s.Spec.Queue, words.TimesText(s.Spec), next, left, last,
+			state.WhatTicks(s.Spec))
 	}
 	return t
 }
@@ -70,6 +74,8 @@ type ScheduleJSON struct {
 	Actor    *string  `json:"actor"`                                // of that
 	Reason   *string  `json:"reason"`                               // of that
 	Upcoming []string `json:"upcoming,omitempty"`                   // the next ticks, where they were asked for
+	// the command that its jobs carry, as a line for the shell; left out: they carry none
+	Command string `json:"command,omitempty"`
 	// after a change: added, changed, removed or unchanged
 	Done string  `json:"done,omitempty"`
 	AsOf *string `json:"as_of,omitempty"`
@@ -92,7 +98,12 @@ func NewScheduleJSON(s schedules.Schedule, lastJob event.JobID) ScheduleJSON {
 	if spec.Payload != "" {
 		payload, _ = json.Marshal(spec.Payload) // a string never fails
 	}
-	return ScheduleJSON{SpecJSON: SpecJSON{Name: spec.Name, Queue: spec.Queue, Cron: spec.Cron, Zone: spec.Zone,
+	command := ""
+	if form, err := argv.Decode([]byte(spec.Payload)); err == nil && spec.Form == event.FormArgv {
+		command = words.CommandLine(form.Argv)
+	}
+	return ScheduleJSON{Command: command, SpecJSON: SpecJSON{Name: spec.Name, Queue: spec.Queue,
+		Cron: spec.Cron, Zone: spec.Zone,
 		Every: length(spec.Every), From: from, Jitter: length(spec.Jitter), CatchUp: spec.CatchUp,
 		Within: length(spec.Within), Overlap: spec.Overlap, Priority: spec.Priority,
 		MaxAttempts: spec.MaxAttempts, MaxRuntime: length(spec.MaxRuntime), Version: spec.Version,
@@ -101,6 +112,12 @@ func NewScheduleJSON(s schedules.Schedule, lastJob event.JobID) ScheduleJSON {
 		Paused: s.Paused, Next: words.TimeOrNull(s.Next), LastTick: words.TimeOrNull(s.LastTick),
 		LastJob: words.TextOrNull(string(lastJob)), Since: words.TimeOrNull(s.Since),
 		Actor: words.TextOrNull(s.Actor), Reason: words.TextOrNull(s.Reason)}
+}
+
+// WithoutBodies is s for those who may not see payloads.
+func (s ScheduleJSON) WithoutBodies() ScheduleJSON {
+	s.Payload, s.Command = nil, ""
+	return s
 }
 
 // backoffText is b as a schedule has it; "" for that of its queue.
@@ -146,7 +163,11 @@ func Schedule(s schedules.Schedule, lastJob string, upcoming []time.Time, now ti
 	add("overlap", spec.Overlap)
 	add("group", spec.Group)
 	add("backoff", backoffText(spec.Backoff))
-	add("payload", spec.Payload)
+	if carried := Carried(spec.Form, []byte(spec.Payload)); carried != nil {
+		pairs = append(pairs, carried...)
+	} else {
+		add("payload", spec.Payload)
+	}
 	state := "on"
 	if s.Paused {
 		state = "paused"

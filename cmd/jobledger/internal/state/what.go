@@ -22,9 +22,8 @@ const (
 	whatBytes = 400
 )
 
-// What says for people what j is: its tag title, else its key, else the command that it carries, or
-// the beginning of its payload, in one line;
-// "": nothing says it.
+// What says for people what j is: its tag title, else its key, else the command that it carries, or the
+// beginning of its payload, in one line; "": nothing says it.
 func What(ctx context.Context, tx *ledger.Tx, j projection.Job) (string, error) {
 	if text := cmp.Or(j.Tags[TitleTag], j.Key); text != "" {
 		return text, nil
@@ -36,19 +35,34 @@ func What(ctx context.Context, tx *ledger.Tx, j projection.Job) (string, error) 
 	if err != nil || len(payload) == 0 {
 		return "", err
 	}
-	if j.Form == event.FormArgv {
-		if form, err := argv.Decode(payload); err == nil {
-			payload = []byte(strings.Join(words.Of(form.Argv, words.QuoteShell), " "))
+	return inLine(j.Form, payload), nil
+}
+
+// WhatTicks says for people what the jobs of a schedule are: their tag title, else the command that they
+// carry, or the beginning of their payload, in one line; "": nothing says it.
+func WhatTicks(spec event.ScheduleSet) string {
+	if title := spec.Tags[TitleTag]; title != "" || spec.Payload == "" {
+		return title
+	}
+	return inLine(spec.Form, []byte(spec.Payload))
+}
+
+// inLine is the command that a payload carries, or its beginning.
+func inLine(form string, payload []byte) string {
+	if carried, err := argv.Decode(payload); err == nil && form == event.FormArgv {
+		payload = []byte(words.CommandLine(carried.Argv))
+		if a := carried.Argv; len(a) > 2 && a[0] == "/bin/sh" && a[1] == "-c" && len(a) < 5 {
+			payload = []byte(a[2]) // a line for the shell is the line
 		}
 	}
 	text := strings.ToValidUTF8(string(payload[:min(len(payload), whatBytes)]), "")
 	blank := func(c rune) bool { return c == ' ' || !unicode.IsPrint(c) }
 	text = strings.Join(strings.FieldsFunc(text, blank), " ")
 	if text == "" {
-		return "(" + words.Count(int64(len(payload)), "byte") + ")", nil
+		return "(" + words.Count(int64(len(payload)), "byte") + ")"
 	}
 	if runes := []rune(text); len(runes) > whatRunes || len(payload) > whatBytes {
 		text = string(runes[:min(len(runes), whatRunes)]) + "…"
 	}
-	return text, nil
+	return text
 }

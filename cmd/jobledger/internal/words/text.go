@@ -217,6 +217,16 @@ func QuoteShell(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
+// CommandLine is a command as a line for a POSIX shell.
+func CommandLine(args []string) string {
+	return strings.Join(Of(args, func(arg string) string {
+		if strings.HasPrefix(arg, "-") && QuoteShell("."+arg) == "."+arg {
+			return arg
+		}
+		return QuoteShell(arg)
+	}), " ")
+}
+
 // ByteSize formats n for people, with the exact number if that differs.
 func ByteSize(n int64) string {
 	switch {

@@ -112,3 +112,26 @@ func SaySecrets(p *cli.Program, form argv.Form) {
 		}
 	}
 }
+
+// CheckSecrets returns an error if a form has what looks like a secret, for one that becomes part of an event
+// and so cannot be erased.
+func CheckSecrets(form argv.Form) error {
+	kept := func(what, name string) error {
+		return cli.WithHint(cli.Usagef("%s would be in the ledger for ever", what),
+			"write it as %s=… into a file that only you can read, and give that with --env-file", name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(form.Env)) {
+		if crontab.IsSecret(name, form.Env[name]) {
+			return kept("the value of "+name, name)
+		}
+	}
+	for _, text := range append(slices.Clone(form.Argv), string(form.Stdin)) {
+		switch name, address := crontab.SecretIn(text); {
+		case name != "":
+			return kept("the value of "+name, name)
+		case address:
+			return kept("the password in an address", "URL")
+		}
+	}
+	return nil
+}

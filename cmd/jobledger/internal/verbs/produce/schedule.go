@@ -7,13 +7,12 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
+	"jobledger/cmd/jobledger/internal/cli/jobcmd"
 	"jobledger/cmd/jobledger/internal/cli/jobverb"
 	"jobledger/cmd/jobledger/internal/fault"
-	"jobledger/cmd/jobledger/internal/when"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/commands/schedule"
-	"jobledger/ledger/event"
 	"jobledger/projection"
 )
 
@@ -27,14 +26,21 @@ type scheduleAction struct {
 	run   func(p *Verbs, c *cli.Context, args []string) error
 }
 
+// noneOfSchedule are flags of other verbs that say of a job what its schedule says, with what does it.
+var noneOfSchedule = map[string]string{
+	"key":    "each tick gives its job the key NAME@TIME",
+	"run-at": "--cron or --every says when its jobs run, and --jitter how much later",
+	"after":  "its jobs wait for no others; with --overlap wait each waits for the one before",
+}
+
 var jobFlags = []string{"queue", "tag", "priority", "max-attempts", "max-runtime", "version", "requires",
 	"group", "backoff"}
 
 func scheduleActions() []scheduleAction {
 	return []scheduleAction{
-		{name: "set", args: "NAME [PAYLOAD | -]", least: 1, most: 2, run: (*Verbs).setSchedule,
-			flags: append([]string{"cron", "every", "from", "zone", "jitter", "catch-up", "within", "overlap",
-				"reason"}, jobFlags...)},
+		{name: "set", args: "NAME and PAYLOAD, - or -- CMD", least: 1, most: 2, run: (*Verbs).setSchedule,
+			flags: slices.Concat([]string{"cron", "every", "from", "zone", "jitter", "catch-up", "within", "overlap",
+				"reason", "title"}, jobFlags, formFlags())},
 		{name: "list", run: (*Verbs).listSchedules, flags: []string{"as-of", "wide"}},
 		{name: "show", args: "NAME", least: 1, most: 1, run: (*Verbs).showSchedule, flags: []string{"number"}},
 		{name: "ticks", args: "NAME", least: 1, most: 1, run: (*Verbs).ticksOfSchedule,
@@ -59,7 +65,10 @@ func (p *Verbs) Schedule() cli.Verb {
 	return cli.Verb{
 		Name: "schedule", Group: cli.GroupProduce, Usage: "enqueue jobs at set times",
 		About: "set NAME makes a schedule be as the flags say; the same again changes nothing, and setting one " +
-			"never enqueues a job. 'jobledger work' and 'jobledger sweep' enqueue the jobs that are due: " +
+			"never enqueues a job. With -- CMD its jobs carry that command, as those of 'jobledger run' do: in the " +
+			"queue cron, which is made, or another one for commands; they are tried once. What it runs is part of " +
+			"its event, so a secret is refused: it belongs into --env-file. 'jobledger work' and " +
+			"'jobledger sweep' enqueue the jobs that are due: " +
 			"one for each time, however many processes there are. list, show NAME, pause NAME, resume NAME and " +
 			"remove NAME do what they say; ticks NAME shows what became of the last times;" +
 			" run NAME enqueues a job now, besides those times. preview shows when an " +
@@ -74,9 +83,15 @@ func (p *Verbs) Schedule() cli.Verb {
 		Args: strings.Join(names, "|") + " [NAME|EXPRESSION|FILE|crontab] [PAYLOAD | - | FILE]", MinArgs: 1,
 		MaxArgs: 3,
 		Flags:   scheduleFlags(),
+		Rest:    "CMD ARGS…",
+		RestIf: func(args, rest []string, _ map[string]bool) bool { // a payload may begin with a dash
+			return len(args) > 1 && args[0] == "set" && len(rest) > 0 && !strings.HasPrefix(rest[0], "-")
+		},
 		Examples: []cli.Example{
 			{"jobledger schedule set nightly -q backup --cron '30 2 * * *' --zone Europe/Berlin --within 6h all",
 				"each night at half past two, or up to six hours later if no process ran then"},
+			{"jobledger schedule set clean --cron '0 4 * * *' --zone local -- ./clean.sh --all",
+				"a command, which 'jobledger work --commands -q cron' runs"},
 			{"jobledger schedule set poll -q api --every 5m --overlap skip", "every five minutes, never two at once"},
 			{"jobledger schedule set sync -q api --every 15m --overlap wait",
 				"after the one before, if that takes longer; at most one waits"},
@@ -96,7 +111,7 @@ func (p *Verbs) Schedule() cli.Verb {
 }
 
 func scheduleFlags() []cli.Flag {
-	return []cli.Flag{
+	return slices.Concat([]cli.Flag{
 		&cli.StringFlag{Name: "cron", Usage: "when: an `EXPRESSION` of five fields, or @daily and the like"},
 		cli.DurationFlag("every", "when: each `D`, counted from --from", "", time.Second, schedule.MaxWithin,
 			false),
@@ -119,7 +134,7 @@ func scheduleFlags() []cli.Flag {
 		cli.WholeFlag("priority", "`N` from -100 to 100; higher is claimed first", 0, -commands.MaxPriority,
 			commands.MaxPriority, ""),
 		cli.WholeFlag("max-attempts", "give up after `N` failures", projection.DefaultMaxAttempts, 1,
-			commands.MaxMaxAttempts, ""),
+			commands.MaxMaxAttempts, "5; 1 with a command"),
 		cli.DurationFlag("max-runtime", "an attempt may take `D` at most", "", time.Millisecond,
 			commands.MaxRunTime,
 			false),
@@ -136,7 +151,17 @@ func scheduleFlags() []cli.Flag {
 		jobverb.ReasonFlag(),
 		cli.AsOfFlag(),
 		cli.WideFlag(),
-	}
+		&cli.StringFlag{Name: "title", Usage: "with a command: `TEXT` says what its jobs are, for ever"},
+	}, jobcmd.FormFlags(), []cli.Flag{
+		&cli.StringFlag{Name: "key", Hidden: true},
+		&cli.StringFlag{Name: "run-at", Hidden: true},
+		&cli.StringFlag{Name: "after", Hidden: true},
+	})
+}
+
+// formFlags are the names of the flags about a command.
+func formFlags() []string {
+	return words.Of(jobcmd.FormFlags(), func(f cli.Flag) string { return f.Names()[0] })
 }
 
 // schedule finds the action and checks that the flags are among its own.
@@ -153,7 +178,11 @@ func (p *Verbs) schedule(c *cli.Context) error {
 				cli.SeeHelp("schedule"))
 		}
 		for _, f := range scheduleFlags() {
-			if name := f.Names()[0]; c.IsSet(name) && !slices.Contains(a.flags, name) {
+			name := f.Names()[0]
+			if why := noneOfSchedule[name]; c.IsSet(name) && why != "" && a.name == "set" {
+				return cli.Usagef("a schedule takes no --%s: %s", name, why)
+			}
+			if c.IsSet(name) && !slices.Contains(a.flags, name) {
 				return cli.WithHint(cli.Usagef("schedule %s takes no --%s", a.name, name), "%s",
 					cli.SeeHelp("schedule"))
 			}
@@ -169,103 +198,6 @@ func (p *Verbs) schedule(c *cli.Context) error {
 
 func (p *Verbs) keeper(service *commands.Service) *schedule.Keeper {
 	return &schedule.Keeper{Service: service, Actor: p.Actor}
-}
-
-func (p *Verbs) setSchedule(c *cli.Context, args []string) error {
-	spec, err := p.scheduleSpec(c, args)
-	if err != nil {
-		return err
-	}
-	if err := schedule.Check(schedule.Complete(spec)); err != nil { // before a ledger is made
-		return err
-	}
-	p.sayUTC("its times are", spec)
-	service, err := p.OpenOrCreate(c.Context)
-	if err != nil {
-		return err
-	}
-	defer service.Store.Close()
-	changes, err := p.keeper(service).Apply(c.Context, []event.ScheduleSet{spec}, false, c.String("reason"))
-	if err != nil {
-		return err
-	}
-	return p.printChanges(c, service, changes)
-}
-
-// sayUTC says of the first of specs whose times are in UTC, because it names no zone, what they are on a
-// clock of this machine, if that is another zone. subject is the beginning of the sentence.
-func (p *Verbs) sayUTC(subject string, specs ...event.ScheduleSet) {
-	for _, spec := range specs {
-		if spec.Zone != "" || !namesHour(spec.Cron) {
-			continue
-		}
-		times, err := schedule.Times(schedule.Complete(spec))
-		if err != nil { // it has been checked
-			return
-		}
-		said := when.InUTC(times.Next, p.Now(), p.Now().Location())
-		if said == "" {
-			continue
-		}
-		text := subject + " UTC: " + said
-		if name := when.ZoneName(p.Now().Location()); name != "" {
-			text += "; --zone local is " + name
-		}
-		p.Message("%s", text)
-		return
-	}
-}
-
-// zoneFlag reads --zone; local is the zone of this machine, by its name.
-func (p *Verbs) zoneFlag(c *cli.Context) (string, error) {
-	if !strings.EqualFold(c.String("zone"), "local") {
-		return c.String("zone"), nil
-	}
-	name := when.ZoneName(p.Now().Location())
-	if name == "" {
-		return "", cli.WithHint(cli.Usagef("--zone: the zone of this machine has no name that is known"),
-			"give one, such as Europe/Berlin")
-	}
-	return name, nil
-}
-
-// namesHour reports whether a cron expression may mean other moments in another zone.
-func namesHour(cron string) bool {
-	fields := strings.Fields(cron)
-	return len(fields) > 1 && fields[1] != "*" || len(fields) == 1 && cron != "@hourly"
-}
-
-// scheduleSpec is the schedule as the flags have it.
-func (p *Verbs) scheduleSpec(c *cli.Context, args []string) (spec event.ScheduleSet, err error) {
-	spec = event.ScheduleSet{Name: args[0], Queue: c.String("queue"), Cron: c.String("cron"),
-		CatchUp: c.String("catch-up"), Overlap: c.String("overlap"),
-		Priority: c.Int("priority"), MaxAttempts: c.Int("max-attempts"), Version: c.String("version"),
-		Requires: c.StringSlice("requires"), Group: c.String("group")}
-	spec.Every, _ = cli.DurationValue(c, "every")
-	spec.Jitter, _ = cli.DurationValue(c, "jitter")
-	spec.Within, _ = cli.DurationValue(c, "within")
-	spec.MaxRuntime, _ = cli.DurationValue(c, "max-runtime")
-	if spec.Backoff, err = jobverb.Backoff(c); err != nil {
-		return spec, err
-	}
-	if spec.Zone, err = p.zoneFlag(c); err != nil {
-		return spec, err
-	}
-	switch {
-	case spec.Queue == "":
-		return spec, cli.WithHint(cli.Usagef("missing flag --queue (-q)"), "%s", cli.SeeHelp("schedule"))
-	case (spec.Cron == "") == (spec.Every == 0):
-		return spec, cli.WithHint(cli.Usagef("give one of --cron and --every"), "%s", cli.SeeHelp("schedule"))
-	}
-	if spec.From, _, err = p.NextFlag(c, "from"); err != nil {
-		return spec, err
-	}
-	if spec.Tags, err = readTags(c.StringSlice("tag")); err != nil || len(args) == 1 {
-		return spec, err
-	}
-	payload, err := p.ReadBody("payload", args[1])
-	spec.Payload = string(payload)
-	return spec, err
 }
 
 func (p *Verbs) applySchedules(c *cli.Context, args []string) error {

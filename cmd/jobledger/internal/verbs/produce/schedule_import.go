@@ -22,8 +22,8 @@ import (
 	"jobledger/projection/schedules"
 )
 
-// crontabQueue is where the jobs of a crontab go.
-const crontabQueue = "cron"
+// cronQueue is where the jobs of a crontab go, and of schedules that run a command.
+const cronQueue = "cron"
 
 func (p *Verbs) importSchedules(c *cli.Context, args []string) error {
 	if args[0] != "crontab" {
@@ -94,7 +94,7 @@ func (p *Verbs) carryOut(c *cli.Context, service *commands.Service, im *crontabI
 		if all, err = schedules.List(c.Context, tx); err != nil {
 			return err
 		}
-		return im.checkQueue(c, tx, all)
+		return checkCronQueue(c, tx, im.queue, all)
 	})
 	if err != nil {
 		return err
@@ -157,22 +157,37 @@ func (p *Verbs) carryOut(c *cli.Context, service *commands.Service, im *crontabI
 	return p.sayImport(im, changes, left, saved, len(names))
 }
 
-// checkQueue returns an error if the queue has jobs that carry no commands: it would take them no more.
-func (im *crontabImport) checkQueue(c *cli.Context, tx *ledger.Tx, all []schedules.Schedule) error {
+// checkCronQueue returns an error if a queue has jobs that carry no commands: it would take them no more.
+func checkCronQueue(c *cli.Context, tx *ledger.Tx, queue string, all []schedules.Schedule) error {
 	set, err := defaults.Current(c.Context, tx)
-	if err != nil || set[im.queue].Commands {
+	if err != nil || set[queue].Commands {
 		return err
 	}
-	unused, err := projection.QueueUnused(c.Context, tx, im.queue)
+	unused, err := projection.QueueUnused(c.Context, tx, queue)
 	if err != nil {
 		return err
 	}
-	ofQueue := func(s schedules.Schedule) bool { return s.Spec.Queue == im.queue }
+	ofQueue := func(s schedules.Schedule) bool { return s.Spec.Queue == queue }
 	if unused && !slices.ContainsFunc(all, ofQueue) {
 		return nil
 	}
-	return cli.WithHint(cli.Exitf(cli.ExitConflict, "the jobs of the queue %s carry no commands", im.queue),
+	return cli.WithHint(cli.Exitf(cli.ExitConflict, "the jobs of the queue %s carry no commands", queue),
 		"give another queue: -q NAME")
+}
+
+// makeCronQueue makes the queue one for commands, unless it has other jobs.
+func (p *Verbs) makeCronQueue(c *cli.Context, service *commands.Service, queue string) error {
+	err := service.Store.Read(c.Context, func(tx *ledger.Tx) error {
+		all, err := schedules.List(c.Context, tx)
+		if err != nil {
+			return err
+		}
+		return checkCronQueue(c, tx, queue, all)
+	})
+	if err == nil {
+		_, err = service.SetCommands(c.Context, p.Actor, queue, true, c.String("reason"))
+	}
+	return err
 }
 
 // asNow gives changes their schedules as they are now.
@@ -214,7 +229,7 @@ func (p *Verbs) checkDelays(im *crontabImport, names []string) error {
 
 // readImport reads the crontab that the command line names. A line of it that cannot be read is an error.
 func (p *Verbs) readImport(c *cli.Context, file []string) (im *crontabImport, err error) {
-	im = &crontabImport{queue: cmp.Or(c.String("queue"), crontabQueue),
+	im = &crontabImport{queue: cmp.Or(c.String("queue"), cronQueue),
 		catchUp: cmp.Or(c.String("catch-up"), event.CatchUpNone), installed: len(file) == 0 && !c.IsSet("system")}
 	path := c.String("system")
 	if len(file) > 0 {

@@ -33,6 +33,7 @@ type scheduleLine struct {
 	Actor    json.RawMessage `json:"actor"`
 	Reason   json.RawMessage `json:"reason"`
 	Upcoming json.RawMessage `json:"upcoming"`
+	Command  json.RawMessage `json:"command"` // as the payload has it
 	Done     json.RawMessage `json:"done"`
 }
 

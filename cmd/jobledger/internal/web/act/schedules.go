@@ -133,7 +133,7 @@ func (a *Acts) setSchedule(w http.ResponseWriter, r *http.Request) error {
 	})
 	shown := print.NewScheduleJSON(changes[0].Schedule, id)
 	if shown.Done = changes[0].Done; !api.MaySeeBodies(r.Context()) {
-		shown.Payload = nil
+		shown = shown.WithoutBodies()
 	}
 	if err != nil {
 		return err

@@ -38,6 +38,7 @@ type momentView struct {
 type rowView struct {
 	Name, Href      string
 	Queue, QueueRef string
+	What            string // that its jobs are; "": nothing says it, or the caller may not see it
 	When, Cron      string // in words, which may be "", and as it was set
 	Paused          bool
 	Since           momentView // it is paused
@@ -145,6 +146,9 @@ func (p *Pages) rows(r *http.Request, tx *ledger.Tx, of []schedules.Schedule, m 
 			QueueRef: "/queues/" + url.PathEscape(s.Spec.Queue) + f.AtQuery(), Paused: s.Paused,
 			When: words.WhenText(s.Spec), Cron: words.TimesText(s.Spec), Wrong: wrong[s.Spec.Name],
 			Next: momentOf(s.Next, now)}
+		if api.MaySeeBodies(r.Context()) {
+			row.What = state.WhatTicks(s.Spec)
+		}
 		if s.Paused {
 			row.Since, row.Actor, row.Reason = momentOf(s.Since, now), s.Actor, s.Reason
 		}

@@ -67,7 +67,7 @@ func (p *Pages) list(q api.Asked) (rows []any, err error) {
 func shownJSON(q api.Asked, s schedules.Schedule) (shown print.ScheduleJSON, err error) {
 	id, err := s.LastJobID(q, q.Tx)
 	if shown = print.NewScheduleJSON(s, id); !api.MaySeeBodies(q) {
-		shown.Payload = nil
+		shown = shown.WithoutBodies()
 	}
 	if q.Past.Given {
 		shown.AsOf = words.TimeOrNull(q.Past.At)
