@@ -111,7 +111,7 @@ func holdWriteQueue(path string) error {
 // open returns a new ledger, which is checked when the test ends.
 func open(t testing.TB) *ledger.Store {
 	t.Helper()
-	return openAt(t, ledgertest.New(t))
+	return openAt(t, ledgertest.Empty(t))
 }
 
 func openAt(t testing.TB, path string) *ledger.Store {

@@ -69,7 +69,7 @@ func TestInspectLeavesNoFiles(t *testing.T) {
 
 func TestInspectSeesWAL(t *testing.T) {
 	ledgertest.OfSQLite(t)
-	s := open(t)
+	s := openAt(t, ledgertest.New(t)) // whose tables are not in its file yet
 	for range 3 {
 		write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "cli:test") })
 	}
