@@ -30,6 +30,7 @@ type askedLedger struct {
 	now     time.Time
 	archive string // the folder of its archive; "": there is none
 	truth   *oracletest.Ledger
+	wants   map[string][]oracletest.Row // what truth has answered, by question
 	get     func(path string, header ...string) (status int, head http.Header, body string)
 	found   *differences
 }
@@ -43,7 +44,22 @@ func newAsked(t *testing.T, name string, s *scenario, archive string, truth *ora
 		c.CheckAt = cron.Schedule{}
 	})
 	return &askedLedger{t: t, name: name, service: s.Service, now: now, archive: archive, truth: truth,
-		get: getter(t, serving), found: found}
+		wants: make(map[string][]oracletest.Row), get: getter(t, serving), found: found}
+}
+
+// want is what the oracle answers to q. It reads all events for that, so it is asked once for all ledgers
+// that have the same ones.
+func (a *askedLedger) want(q question) []oracletest.Row {
+	key := strings.Join(append([]string{q.name, q.path}, q.words...), " ")
+	if key == q.name+" " { // a second question with this name would have the same key
+		return q.want(a.truth)
+	}
+	rows, known := a.wants[key]
+	if !known {
+		rows = q.want(a.truth)
+		a.wants[key] = rows
+	}
+	return rows
 }
 
 // run runs a command on the ledger in this process.
@@ -77,7 +93,7 @@ type question struct {
 // ask compares the answers to q with that of the oracle.
 func (a *askedLedger) ask(q question) {
 	a.t.Helper()
-	want := plainRows(a.t, q.want(a.truth))
+	want := plainRows(a.t, a.want(q))
 	if a.name == "archive" { // what has become of jobs that have left is another question
 		for _, r := range want {
 			delete(r, "now")

@@ -152,6 +152,7 @@ func compareAnswers(t *testing.T, s *scenario, found *differences) {
 	}
 
 	imported := newAsked(t, "import", importedCopy(t, s, export), "", truth, found)
+	imported.wants = ledger.wants
 	for _, at := range askedOf(m.moments, 2, 9) {
 		for _, q := range questionsAt(truth, at) {
 			imported.ask(q)
@@ -191,6 +192,7 @@ func compareAnswers(t *testing.T, s *scenario, found *differences) {
 	dir := filepath.Join(t.TempDir(), "archive")
 	archived.leaveBlocks(dir, s.Now.Sub(truth.Events[len(truth.Events)*2/3].At))
 	left := newAsked(t, "archive", archived, dir, truth, found)
+	left.wants = ledger.wants
 	end := fmt.Sprintf("pos:%d", truth.Tail()) // after what has left: the ledger alone is asked
 	for _, at := range append(askedOf(m.moments, 2, 6), end) {
 		for _, q := range questionsAt(truth, at) {
