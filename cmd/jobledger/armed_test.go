@@ -16,15 +16,12 @@ import (
 var failpoints = flag.Bool("failpoints", false,
 	"run the tests that build the program with failpoints, as -long does")
 
-// built is the folder of the program with failpoints; empty until a test needs it.
+// built is the folder of the programs that several tests have in common; it is removed after all of them.
 var built string
 
 // armed builds the program with failpoints, once, and returns its path.
 var armed = sync.OnceValues(func() (program string, err error) {
-	if built, err = os.MkdirTemp("", "jobledger-failpoint"); err != nil {
-		return "", err
-	}
-	program = filepath.Join(built, "jobledger")
+	program = filepath.Join(built, "armed")
 	out, err := exec.Command("go", "build", "-tags", "failpoint", "-ldflags", "-s -w", "-o", program,
 		".").CombinedOutput()
 	if err != nil {
@@ -61,17 +58,12 @@ func programOf(path string) error {
 type tidied struct{ *testing.M }
 
 func (m tidied) Run() int {
-	caches, err := os.MkdirTemp("", "jobledger-caches-")
-	if err != nil {
+	var err error
+	if built, err = os.MkdirTemp("", "jobledger-tests-"); err != nil {
 		panic(err)
 	}
-	os.Setenv(cli.ArchiveCacheEnv, caches) // not that of the user who runs the tests
-	defer func() {
-		_ = os.RemoveAll(caches)
-		if built != "" {
-			_ = os.RemoveAll(built)
-		}
-	}()
+	defer func() { _ = os.RemoveAll(built) }()
+	os.Setenv(cli.ArchiveCacheEnv, filepath.Join(built, "caches")) // not that of the user who runs the tests
 	if program, err := exec.LookPath("jobledger"); err != nil {
 		panic(err)
 	} else if testing.CoverMode() == "" { // testscript adds up what this test's binary covers

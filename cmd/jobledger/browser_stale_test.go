@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"jobledger/commands"
@@ -18,10 +17,8 @@ import (
 func watch(t *testing.T, script string, task func(job string) map[string]any) (seconds map[string][]float64) {
 	t.Helper()
 	browser := chromium(t)
-	program := filepath.Join(t.TempDir(), "jobledger")
-	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	program, err := exec.LookPath("jobledger")
+	check(t, err)
 	s := commandstest.New(t)
 	jobs, err := s.Enqueue(t.Context(), "cli:test", commands.Enqueue{Queue: "mail"})
 	check(t, err)

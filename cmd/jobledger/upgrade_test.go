@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -266,7 +267,13 @@ func wantRefusedUntouched(s site, program, job string, newer int) {
 	}
 }
 
-// oldProgram builds the program of a commit.
+// oldPrograms are the programs that oldProgram has built, by commit.
+var oldPrograms = map[string]func() (program string, err error){
+	commitOf15: sync.OnceValues(func() (string, error) { return buildOld(commitOf15) }),
+	commitOf16: sync.OnceValues(func() (string, error) { return buildOld(commitOf16) }),
+}
+
+// oldProgram builds the program of a commit, once for the tests of both engines.
 func oldProgram(t testing.TB, commit string) string {
 	t.Helper()
 	for _, tool := range []string{"go", "git", "tar"} {
@@ -274,17 +281,26 @@ func oldProgram(t testing.TB, commit string) string {
 			t.Skip(tool + " is missing, which in CI is a failure")
 		}
 	}
-	dir := t.TempDir()
 	if err := exec.Command("git", "cat-file", "-e", commit).Run(); err != nil {
 		t.Skip("this copy of the source has no history with an old program")
+	}
+	program, err := oldPrograms[commit]()
+	check(t, err)
+	return program
+}
+
+func buildOld(commit string) (program string, err error) {
+	dir, err := os.MkdirTemp(built, "old-")
+	if err != nil {
+		return "", err
 	}
 	// With -trimpath, go's cache has what was built of the same source in another folder.
 	script := "git -C ../.. archive " + commit + ` | tar x -C "$0" && cd "$0" &&
 		CGO_ENABLED=0 go build -trimpath -o "$0/old" ./cmd/jobledger`
 	if out, err := exec.Command("sh", "-c", script, dir).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+		return "", fmt.Errorf("%w: %s", err, out)
 	}
-	return filepath.Join(dir, "old")
+	return filepath.Join(dir, "old"), nil
 }
 
 // TestUpgradeWhileWorkersRun: old workers work while the new program migrates their ledger. If the schema
