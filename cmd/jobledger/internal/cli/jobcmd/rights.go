@@ -36,10 +36,8 @@ func Rights(ctx context.Context, service *commands.Service, from string) (may fu
 	if ledger.IsServerAddress(service.Store.DSN()) {
 		return nil, refused(errors.New("it is in a database that others may write"))
 	}
-	var imported int64
-	err = service.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-		imported, err = tx.LastOf(ctx, event.KindImported)
-		return err
+	imported, err := ledger.Read(ctx, service.Store, func(tx *ledger.Tx) (int64, error) {
+		return tx.LastOf(ctx, event.KindImported)
 	})
 	if err != nil {
 		return nil, err

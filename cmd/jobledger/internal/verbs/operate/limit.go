@@ -125,10 +125,8 @@ func (p *Verbs) limit(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	var l limit.Limit
-	err = service.Store.Read(c.Context, func(tx *ledger.Tx) (err error) {
-		l, err = limit.Of(c.Context, tx, queue)
-		return err
+	l, err := ledger.Read(c.Context, service.Store, func(tx *ledger.Tx) (limit.Limit, error) {
+		return limit.Of(c.Context, tx, queue)
 	})
 	if err != nil {
 		return err

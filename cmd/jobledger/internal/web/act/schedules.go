@@ -126,10 +126,8 @@ func (a *Acts) setSchedule(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var id event.JobID
-	err = a.Store.Read(r.Context(), func(tx *ledger.Tx) (err error) {
-		id, err = changes[0].LastJobID(r.Context(), tx)
-		return err
+	id, err := ledger.Read(r.Context(), a.Store, func(tx *ledger.Tx) (event.JobID, error) {
+		return changes[0].LastJobID(r.Context(), tx)
 	})
 	shown := print.NewScheduleJSON(changes[0].Schedule, id)
 	if shown.Done = changes[0].Done; !api.MaySeeBodies(r.Context()) {
