@@ -77,10 +77,7 @@ func versionVerb(p *program) cli.Verb {
 		},
 		Run: func(*cli.Context) error {
 			b := buildinfo.Read()
-			if p.JSON {
-				return p.PrintJSON(b)
-			}
-			return p.PrintLine(cli.ProgramName + " " + b.String())
+			return p.JSONOrLine(b, cli.ProgramName+" "+b.String())
 		},
 	}
 }

@@ -174,13 +174,8 @@ func (p *program) listTokens(path string) error {
 	}
 	t := &cli.Table{Columns: []cli.Column{{Title: "NAME"}, {Title: "ID", Drop: 3}, {Title: "STATE"},
 		{Title: "SCOPES"}, {Title: "QUEUES"}, {Title: "EXPIRES", Drop: 1}, {Title: "USED", Drop: 2}}}
-	for _, g := range grants {
-		if p.JSON {
-			if err := p.PrintJSON(p.grantJSON(g, "")); err != nil {
-				return err
-			}
-			continue
-		}
+	return cli.PrintRows(p.Program, t, grants, func(g access.Grant) any { return p.grantJSON(g, "") }, func(
+		g access.Grant) []string {
 		expires, used := "never", "-"
 		if !g.Expires.IsZero() {
 			expires = words.Time(g.Expires.In(p.Now().Location()))
@@ -188,11 +183,7 @@ func (p *program) listTokens(path string) error {
 		if g.Used != "" {
 			used = g.Used
 		}
-		t.Add(g.Name, g.ID, g.State(p.Now()), strings.Join(scopeNames(g.Scopes), ","),
-			strings.Join(g.Queues, ","), expires, used)
-	}
-	if p.JSON {
-		return nil
-	}
-	return p.PrintTable(t)
+		return []string{g.Name, g.ID, g.State(p.Now()), strings.Join(scopeNames(g.Scopes), ","),
+			strings.Join(g.Queues, ","), expires, used}
+	})
 }

@@ -54,14 +54,25 @@ func (p *Program) PrintJSON(v any) error {
 	return err
 }
 
+// JSONOnly prints v with --json, and nothing otherwise.
+func (p *Program) JSONOnly(v any) error {
+	if !p.JSON {
+		return nil
+	}
+	return p.PrintJSON(v)
+}
+
+// JSONOrLine prints v with --json, and a line of data otherwise.
+func (p *Program) JSONOrLine(v any, text string) error {
+	if p.JSON {
+		return p.PrintJSON(v)
+	}
+	return p.PrintLine(text)
+}
+
 // PrintJSONLines prints each of list as one line of JSON.
 func PrintJSONLines[T any](p *Program, list []T) error {
-	for _, v := range list {
-		if err := p.PrintJSON(v); err != nil {
-			return err
-		}
-	}
-	return nil
+	return PrintJSONOf(p, list, func(v T) T { return v })
 }
 
 // PrintJSONOf applies of to each element of list, and prints the results as lines of JSON.
@@ -72,6 +83,17 @@ func PrintJSONOf[T, V any](p *Program, list []T, of func(T) V) error {
 		}
 	}
 	return nil
+}
+
+// PrintRows prints each element of list as a line of JSON with --json, and all as the rows of t otherwise.
+func PrintRows[T any](p *Program, t *Table, list []T, of func(T) any, cells func(T) []string) error {
+	if p.JSON {
+		return PrintJSONOf(p, list, of)
+	}
+	for _, v := range list {
+		t.Add(cells(v)...)
+	}
+	return p.PrintTable(t)
 }
 
 // PrintLines prints lines of data.

@@ -84,10 +84,7 @@ func (p *Verbs) incident(c *cli.Context) error {
 	if err != nil {
 		return folderError(err)
 	}
-	if p.JSON {
-		return p.PrintJSON(manifest)
-	}
-	return p.PrintLine(filepath.Join(folder.Path, "report.md"))
+	return p.JSONOrLine(manifest, filepath.Join(folder.Path, "report.md"))
 }
 
 // folderError adds an exit code and a hint to an error about the folder.

@@ -194,17 +194,7 @@ func reportFlags(c *cli.Context, r print.Report) (asked print.Asked, err error) 
 // printReports lists the reports.
 func (p *Verbs) printReports() error {
 	t := &cli.Table{Columns: []cli.Column{{Title: "REPORT"}, {Title: "ANSWERS"}}}
-	for _, r := range print.Reports {
-		if p.JSON {
-			if err := p.PrintJSON(map[string]string{"report": r.Name, "answers": r.Answers}); err != nil {
-				return err
-			}
-			continue
-		}
-		t.Add(r.Name, r.Answers)
-	}
-	if p.JSON {
-		return nil
-	}
-	return p.PrintTable(t)
+	return cli.PrintRows(p.Program, t, print.Reports, func(r print.Report) any {
+		return map[string]string{"report": r.Name, "answers": r.Answers}
+	}, func(r print.Report) []string { return []string{r.Name, r.Answers} })
 }

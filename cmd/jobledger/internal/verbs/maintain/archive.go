@@ -280,11 +280,8 @@ func (p *Verbs) archiveDue(c *cli.Context, due segment.Range, nothing bool, m ar
 
 // archived prints a segment that was closed.
 func (p *Verbs) archived(f archive.File) error {
-	if p.JSON {
-		return p.PrintJSON(print.NewArchiveJSON(f))
-	}
-	return p.PrintLine(fmt.Sprintf("%s: the events %d to %d, %s of %s", f.Path, f.Lo+1, f.Hi,
-		words.ByteSize(f.Bytes), words.Count(f.Jobs, "job")))
+	return p.JSONOrLine(print.NewArchiveJSON(f), fmt.Sprintf("%s: the events %d to %d, %s of %s", f.Path, f.Lo+1,
+		f.Hi, words.ByteSize(f.Bytes), words.Count(f.Jobs, "job")))
 }
 
 // archiveFiles prints the files. If they were checked, or are missing, the exit code says what is wrong.

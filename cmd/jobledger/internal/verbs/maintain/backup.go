@@ -52,15 +52,12 @@ func (p *Verbs) Backup() cli.Verb {
 			if err != nil {
 				return stagingError(err, path)
 			}
-			if p.JSON {
-				return p.PrintJSON(struct {
-					File   string `json:"file"`
-					Bytes  int64  `json:"bytes"`
-					Events int64  `json:"events"`
-				}{path, copied.Bytes, copied.Events})
-			}
-			events := words.Count(copied.Events, "event")
-			return p.PrintLine(fmt.Sprintf("%s: %s, %s", path, events, words.ByteSize(copied.Bytes)))
+			text := fmt.Sprintf("%s: %s, %s", path, words.Count(copied.Events, "event"), words.ByteSize(copied.Bytes))
+			return p.JSONOrLine(struct {
+				File   string `json:"file"`
+				Bytes  int64  `json:"bytes"`
+				Events int64  `json:"events"`
+			}{path, copied.Bytes, copied.Events}, text)
 		},
 	}
 }

@@ -70,15 +70,12 @@ func (p *Verbs) importHistory(c *cli.Context) error {
 	if len(loaded.Paused) > 0 {
 		p.Message("paused, because jobs there have no payload: %s", strings.Join(loaded.Paused, ", "))
 	}
-	if p.JSON {
-		return p.PrintJSON(struct {
-			DB      string `json:"db"`
-			Events  int64  `json:"events"`
-			Jobs    int64  `json:"jobs"`
-			Missing int64  `json:"missing_bodies"`
-		}{path, loaded.Events, loaded.Jobs, loaded.Missing})
-	}
-	return p.PrintLine(fmt.Sprintf("%s: %s of %s imported",
+	return p.JSONOrLine(struct {
+		DB      string `json:"db"`
+		Events  int64  `json:"events"`
+		Jobs    int64  `json:"jobs"`
+		Missing int64  `json:"missing_bodies"`
+	}{path, loaded.Events, loaded.Jobs, loaded.Missing}, fmt.Sprintf("%s: %s of %s imported",
 		path, words.Count(loaded.Events, "event"), words.Count(loaded.Jobs, "job")))
 }
 

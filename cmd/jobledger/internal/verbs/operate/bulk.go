@@ -167,13 +167,9 @@ func (p *Verbs) bulk(c *cli.Context, act bulkAct) error {
 
 // printSelected prints what a dry run found.
 func (p *Verbs) printSelected(n int) error {
-	if p.JSON {
-		return p.PrintJSON(struct {
-			Jobs int `json:"jobs"`
-		}{n})
-	}
-	_, err := fmt.Fprintln(p.Stdout, words.Count(int64(n), "job"))
-	return err
+	return p.JSONOrLine(struct {
+		Jobs int `json:"jobs"`
+	}{n}, words.Count(int64(n), "job"))
 }
 
 // bulkFilter reads which jobs the line asks for, within the states that may is true of.

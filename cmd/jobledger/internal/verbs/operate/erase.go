@@ -111,14 +111,11 @@ func (p *Verbs) eraseArchived(c *cli.Context, service *commands.Service, id stri
 		p.Message("job %s in %s is archived; what was left of its payload, results and salt is erased, and the "+
 			"digests in the archive stay", j.ID, j.Queue)
 	}
-	if p.JSON {
-		return p.PrintJSON(struct {
-			ID     event.JobID `json:"id"`
-			Bodies int64       `json:"bodies"` // erased
-			Bytes  int64       `json:"bytes"`  // of these
-		}{j.ID, what.Bodies, what.BodyBytes})
-	}
-	return nil
+	return p.JSONOnly(struct {
+		ID     event.JobID `json:"id"`
+		Bodies int64       `json:"bodies"` // erased
+		Bytes  int64       `json:"bytes"`  // of these
+	}{j.ID, what.Bodies, what.BodyBytes})
 }
 
 // tellLeft says where erased bytes still are when a server has done what it can.

@@ -132,10 +132,7 @@ func (p *Verbs) limit(c *cli.Context) error {
 		return err
 	}
 	p.Message("%s", print.LimitSet(l, changed))
-	if p.JSON {
-		return p.PrintJSON(print.LimitSetJSON{LimitJSON: print.NewLimitJSON(l), Changed: changed})
-	}
-	return nil
+	return p.JSONOnly(print.LimitSetJSON{LimitJSON: print.NewLimitJSON(l), Changed: changed})
 }
 
 // limitGroup sets or removes the exception of a group.
@@ -170,10 +167,7 @@ func (p *Verbs) limitGroup(c *cli.Context, queue, group string) error {
 		return err
 	}
 	p.Message("%s", print.ExceptionSet(l, group, changed))
-	if p.JSON {
-		return p.PrintJSON(print.NewExceptionSetJSON(l, group, live[group], changed))
-	}
-	return nil
+	return p.JSONOnly(print.NewExceptionSetJSON(l, group, live[group], changed))
 }
 
 // rateFlags reads the flags of a rate and of its burst.

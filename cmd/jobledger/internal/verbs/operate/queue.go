@@ -126,10 +126,7 @@ func (p *Verbs) setDefaults(c *cli.Context, queue string, set func(*commands.Ser
 		return err
 	}
 	p.Message("%s", print.DefaultsSet(d, changed))
-	if p.JSON {
-		return p.PrintJSON(print.DefaultsSetJSON{DefaultsJSON: print.NewDefaultsJSON(d), Changed: changed})
-	}
-	return nil
+	return p.JSONOnly(print.DefaultsSetJSON{DefaultsJSON: print.NewDefaultsJSON(d), Changed: changed})
 }
 
 // showDefaults prints the defaults of one queue, or of all.

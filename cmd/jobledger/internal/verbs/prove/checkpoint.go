@@ -197,24 +197,14 @@ func (p *Verbs) listPlaces(ctx context.Context) error {
 	}
 	t := &words.Table{Columns: []words.Column{{Title: "PLACE"}, {Title: "EVENTS", Right: true},
 		{Title: "HANDED OUT"}, {Title: "TIMES", Right: true}, {Title: "SIGNED BY"}}}
-	for _, one := range places {
-		if p.JSON {
-			if err := p.PrintJSON(one); err != nil {
-				return err
-			}
-			continue
-		}
+	return cli.PrintRows(p.Program, t, places, func(one place) any { return one }, func(one place) []string {
 		name := "(not known)"
 		if one.Place != nil {
 			name = *one.Place
 		}
-		t.Add(name, fmt.Sprint(one.Size), words.Time(one.At.In(p.Now().Location())), fmt.Sprint(one.Count),
-			strings.Join(one.Signers, ", "))
-	}
-	if p.JSON {
-		return nil
-	}
-	return p.PrintTable(t)
+		return []string{name, fmt.Sprint(one.Size), words.Time(one.At.In(p.Now().Location())),
+			fmt.Sprint(one.Count), strings.Join(one.Signers, ", ")}
+	})
 }
 
 // handTo gives text to each of targets. The first error ends it.

@@ -124,15 +124,12 @@ func (p *Verbs) seal(c *cli.Context) error {
 	if starts || rotates {
 		p.Message("sealing as %s, %s", now.Origin, signedWith(now.Key))
 	}
-	if !p.JSON {
-		return p.PrintLine(fmt.Sprintf("%d %s", seal.Size, seal.Root))
-	}
-	return p.PrintJSON(struct {
+	return p.JSONOrLine(struct {
 		Origin string `json:"origin"`
 		Size   int64  `json:"size"`
 		Root   string `json:"root"`
 		Key    string `json:"key,omitempty"`
-	}{now.Origin, seal.Size, seal.Root.String(), now.Key})
+	}{now.Origin, seal.Size, seal.Root.String(), now.Key}, fmt.Sprintf("%d %s", seal.Size, seal.Root))
 }
 
 // exportSeals prints the checkpoints that were handed out.
