@@ -119,6 +119,18 @@ func (p *Program) PastFlag(c *Context, tx *ledger.Tx) (past Past, err error) {
 	return query.ReadPast(c.Context, tx, nil, p.Now())
 }
 
+// ReadAsOf returns what find reads of the moment of --as-of, or of now.
+func ReadAsOf[T any](p *Program, c *Context, find func(*ledger.Tx, Past) (T, error)) (found T, past Past,
+	err error) {
+	err = p.Read(c.Context, func(tx *ledger.Tx) (err error) {
+		if past, err = p.PastFlag(c, tx); err == nil {
+			found, err = find(tx, past)
+		}
+		return err
+	})
+	return found, past, err
+}
+
 // AtCopy returns p with its clock stopped at the moment of the copy, if the ledger is one; otherwise p
 // unchanged.
 func (p *Program) AtCopy(c *Context, tx *ledger.Tx) (*Program, error) {

@@ -2,6 +2,7 @@ package operate
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"jobledger/cmd/jobledger/internal/cli"
@@ -190,20 +191,13 @@ func (p *Verbs) limits(c *cli.Context, queue string) error {
 	if c.IsSet("reason") {
 		return cli.Usagef("--reason goes with limits to set, or with --off")
 	}
-	var found []status.Limited
-	var m cli.Past
-	err := p.Read(c.Context, func(tx *ledger.Tx) (err error) {
-		if m, err = p.PastFlag(c, tx); err == nil {
-			found, err = status.Limits(c.Context, tx, m.Or(p.Now()))
-		}
-		return err
+	found, m, err := cli.ReadAsOf(p.Program, c, func(tx *ledger.Tx, past cli.Past) ([]status.Limited, error) {
+		return status.Limits(c.Context, tx, past.Or(p.Now()))
 	})
 	if err != nil {
 		return err
 	}
-	if queue != "" {
-		found = onlyQueue(found, queue)
-	}
+	found = slices.DeleteFunc(found, func(l status.Limited) bool { return queue != "" && l.Queue != queue })
 	what := "limits"
 	if c.IsSet("group") {
 		what = fmt.Sprintf("exception for the group %q", c.String("group"))
@@ -227,15 +221,6 @@ func (p *Verbs) limits(c *cli.Context, queue string) error {
 		}
 		return print.NewLimitedJSON(l)
 	})
-}
-
-func onlyQueue(found []status.Limited, queue string) (only []status.Limited) {
-	for _, l := range found {
-		if l.Queue == queue {
-			only = append(only, l)
-		}
-	}
-	return only
 }
 
 // onlyGroup keeps one exception, and its queue.

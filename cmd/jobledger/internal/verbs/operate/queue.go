@@ -131,13 +131,8 @@ func (p *Verbs) setDefaults(c *cli.Context, queue string, set func(*commands.Ser
 
 // showDefaults prints the defaults of one queue, or of all.
 func (p *Verbs) showDefaults(c *cli.Context, queue string) error {
-	var set defaults.Set
-	var m cli.Past
-	err := p.Read(c.Context, func(tx *ledger.Tx) (err error) {
-		if m, err = p.PastFlag(c, tx); err == nil {
-			set, err = defaults.At(c.Context, tx, m.Or(p.Now()).Pos)
-		}
-		return err
+	set, m, err := cli.ReadAsOf(p.Program, c, func(tx *ledger.Tx, past cli.Past) (defaults.Set, error) {
+		return defaults.At(c.Context, tx, past.Or(p.Now()).Pos)
 	})
 	if err != nil {
 		return err

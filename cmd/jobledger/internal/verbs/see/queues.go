@@ -37,13 +37,8 @@ func (p *Verbs) Queues() cli.Verb {
 }
 
 func (p *Verbs) queues(c *cli.Context, onlyPaused bool) error {
-	var found []projection.Queue
-	var m cli.Past
-	err := p.Read(c.Context, func(tx *ledger.Tx) (err error) {
-		if m, err = p.PastFlag(c, tx); err == nil {
-			found, err = query.Queues{At: m.AsOf(), Paused: onlyPaused}.Read(c.Context, tx)
-		}
-		return err
+	found, m, err := cli.ReadAsOf(p.Program, c, func(tx *ledger.Tx, past cli.Past) ([]projection.Queue, error) {
+		return query.Queues{At: past.AsOf(), Paused: onlyPaused}.Read(c.Context, tx)
 	})
 	if err != nil {
 		return err

@@ -197,10 +197,8 @@ func withoutSuccess(ended []projection.Job) (found []string) {
 // nothing.
 func (p *Verbs) printEnded(ended []projection.Job) error {
 	if p.JSON {
-		for _, j := range ended {
-			if err := p.PrintJSON(words.ToJSON(j)); err != nil {
-				return err
-			}
+		if err := cli.PrintJSONOf(p.Program, ended, words.ToJSON); err != nil {
+			return err
 		}
 	}
 	return p.Flush()

@@ -35,22 +35,17 @@ func (p *Verbs) Workers() cli.Verb {
 		},
 		Exits: []int{cli.ExitNothing},
 		Run: func(c *cli.Context) error {
-			var workers []status.Worker
 			p := p // with --as-of, a program with its clock stopped
-			err := p.Read(c.Context, func(tx *ledger.Tx) error {
-				past, err := p.PastFlag(c, tx)
-				if err != nil {
-					return err
-				}
-				workers, err = status.Workers{At: past.Or(p.Now()), All: c.Bool("all")}.Read(c.Context, tx)
-				if past.Given {
-					if !p.JSON && err == nil {
-						p.Message("%s", p.Moment(past.Moment))
-					}
-					p = p.at(past.Moment)
-				}
-				return err
+			workers, past, err := cli.ReadAsOf(p.Program, c, func(tx *ledger.Tx, past cli.Past) (
+				[]status.Worker, error) {
+				return status.Workers{At: past.Or(p.Now()), All: c.Bool("all")}.Read(c.Context, tx)
 			})
+			if past.Given && err == nil {
+				if !p.JSON {
+					p.Message("%s", p.Moment(past.Moment))
+				}
+				p = p.at(past.Moment)
+			}
 			switch {
 			case err != nil:
 				return err
