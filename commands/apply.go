@@ -50,7 +50,8 @@ func (s *Service) ApplyAt(ctx context.Context, actor string, id event.JobID, seq
 			if again || err != nil {
 				return err
 			}
-			if j, err = apply(ctx, tx, actor, j, c); isRefusal(err) {
+			j, err = apply(ctx, tx, actor, j, c)
+			if _, ok := errors.AsType[*RefusedError](err); ok {
 				refused, err = err, nil // what the refusal has recorded is committed
 			}
 			return err
@@ -80,11 +81,6 @@ func stillAt(j projection.Job, seq int64) error {
 		return nil
 	}
 	return &MovedOnError{Job: j, Seen: seq}
-}
-
-func isRefusal(err error) bool {
-	_, ok := errors.AsType[*RefusedError](err)
-	return ok
 }
 
 // apply carries out c on j and returns the job after it. j may be out of date, or only an id: the
@@ -178,7 +174,7 @@ func applyTo(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job,
 	projection.Job, error) {
 	if s, ok := c.(Succeed); ok && s.Result != nil && j.Salt == nil && holdsLive(j, s) {
 		var err error
-		if j.Salt, err = readSalt(ctx, tx, j); err != nil {
+		if j.Salt, err = journal.Salt(ctx, tx, j); err != nil {
 			return j, err
 		}
 	}
@@ -188,13 +184,4 @@ func applyTo(ctx context.Context, tx *ledger.Tx, actor string, j projection.Job,
 	}
 	f.Actor = actor
 	return journal.Record(ctx, tx, f)
-}
-
-// readSalt returns the salt of j's digests.
-func readSalt(ctx context.Context, tx *ledger.Tx, j projection.Job) ([]byte, error) {
-	salt, _, ok, err := tx.Body(ctx, j.N)
-	if err == nil && !ok {
-		err = fmt.Errorf("%w: job %s has no payload row", ledger.ErrDamaged, j.ID)
-	}
-	return salt, err
 }

@@ -46,9 +46,8 @@ func (n newJob) duplicate(j projection.Job) (journal.Fact, error) {
 	case j.Salt == nil:
 		return conflict("; its payload is missing and cannot be replaced")
 	}
-	payload := append([]byte{}, n.Payload...) // nil would be none
-	return journal.Fact{Job: j, Content: payload, Body: &event.Replaced{
-		PayloadSHA256: ledger.Digest(j.Salt, payload), PayloadBytes: int64(len(payload))}}, nil
+	f, wrong := journal.Replace(j, append([]byte{}, n.Payload...)) // nil would be none
+	return f, invalid(wrong)
 }
 
 // keyOpen returns a ConflictError if the key of a queue was that of a job, other than but, which was

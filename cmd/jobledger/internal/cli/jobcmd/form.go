@@ -41,18 +41,32 @@ func Form(p *cli.Program, c *cli.Context) (form argv.Form, err error) {
 	if err := recordEnv(form.Env, slices.Concat(alwaysRecorded, c.StringSlice("env"))); err != nil {
 		return form, err
 	}
-	switch in := c.String("stdin"); in {
-	case "":
-	case "-":
-		form.Stdin, err = readInput(os.Stdin)
-	default:
-		var f *os.File
-		if f, err = os.Open(in); err == nil {
-			form.Stdin, err = readInput(f)
-			_ = f.Close()
+	form.Stdin, err = input(c.String("stdin"))
+	return form, err
+}
+
+// Change puts what [FormFlags] and the words after them say into a form, and leaves the rest as it is.
+func Change(p *cli.Program, c *cli.Context, form *argv.Form) (err error) {
+	if len(p.Rest) > 0 {
+		form.Argv = Words(c, p.Rest)
+	}
+	if c.IsSet("dir") {
+		if form.Dir, err = filepath.Abs(c.String("dir")); err != nil {
+			return err
 		}
 	}
-	return form, err
+	if c.IsSet("env-file") {
+		if form.EnvFile, err = envFile(c); err != nil {
+			return err
+		}
+	}
+	if c.IsSet("stdin") {
+		if form.Stdin, err = input(c.String("stdin")); err != nil {
+			return err
+		}
+	}
+	form.Env = maps.Clone(form.Env)
+	return recordEnv(form.Env, c.StringSlice("env"))
 }
 
 // Words are the arguments of a command as typed, or the shell's where --sh says that they are for it.
@@ -71,9 +85,21 @@ func envFile(c *cli.Context) (string, error) {
 	return "", nil
 }
 
-// readInput reads the standard input of a command, and of what is too much a byte more than is taken.
-func readInput(r io.Reader) ([]byte, error) {
-	return io.ReadAll(io.LimitReader(r, commands.MaxPayload+1))
+// input is the standard input of a command, from a file, or - for that of this process; of what is too much
+// it has a byte more than is taken.
+func input(file string) (content []byte, err error) {
+	in := os.Stdin
+	switch file {
+	case "":
+		return nil, nil
+	case "-":
+	default:
+		if in, err = os.Open(file); err != nil {
+			return nil, err
+		}
+		defer in.Close()
+	}
+	return io.ReadAll(io.LimitReader(in, commands.MaxPayload+1))
 }
 
 // alwaysRecorded are the variables that a job carries without being asked to. LC_* means all that begin so.

@@ -24,24 +24,30 @@ var OperatorExits = []int{cli.ExitConflict, cli.ExitNoJob, cli.ExitBusy}
 // that it was done to, with the job as it was and as it is.
 func Operate(p *cli.Program, c *cli.Context, command commands.Command, describe func(before,
 	after projection.Job) string) error {
-	return OperateWith(p, c, func(projection.Job) (commands.Command, error) { return command, nil }, describe)
+	return OperateWith(p, c, always(command), describe)
 }
 
 // OperateOrElse is [Operate] that asks otherwise for each job that is not in the ledger, with the error.
 func OperateOrElse(p *cli.Program, c *cli.Context, command commands.Command, describe func(before,
 	after projection.Job) string, otherwise func(*commands.Service, find.Ref, error) error) error {
-	return operate(p, c, func(projection.Job) (commands.Command, error) { return command, nil }, describe,
-		otherwise)
+	return operate(p, c, always(command), describe, otherwise)
 }
 
-// OperateWith is [Operate] with a command for each job, or an error where there is none for it.
-func OperateWith(p *cli.Program, c *cli.Context, choose func(before projection.Job) (commands.Command, error),
+// Chooser returns the command for a job of a ledger, or an error where there is none for it.
+type Chooser func(service *commands.Service, before projection.Job) (commands.Command, error)
+
+func always(command commands.Command) Chooser {
+	return func(*commands.Service, projection.Job) (commands.Command, error) { return command, nil }
+}
+
+// OperateWith is [Operate] with a command for each job.
+func OperateWith(p *cli.Program, c *cli.Context, choose Chooser,
 	describe func(before, after projection.Job) string) error {
 	return operate(p, c, choose, describe,
 		func(_ *commands.Service, _ find.Ref, err error) error { return err })
 }
 
-func operate(p *cli.Program, c *cli.Context, choose func(before projection.Job) (commands.Command, error),
+func operate(p *cli.Program, c *cli.Context, choose Chooser,
 	describe func(before, after projection.Job) string, otherwise func(*commands.Service, find.Ref,
 		error) error) error {
 	refs, err := RefsOf(c)
@@ -64,7 +70,7 @@ func operate(p *cli.Program, c *cli.Context, choose func(before projection.Job) 
 		after := before
 		var command commands.Command
 		if err == nil {
-			command, err = choose(before)
+			command, err = choose(service, before)
 		}
 		if err == nil {
 			after, err = service.Apply(c.Context, p.Actor, before.ID, command)

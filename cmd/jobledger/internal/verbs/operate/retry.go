@@ -55,9 +55,12 @@ func (p *Verbs) Retry() cli.Verb {
 			if err := notBulk(c, mayRetry); err != nil {
 				return err
 			}
-			return jobverb.OperateWith(p.Program, c, func(before projection.Job) (commands.Command, error) {
+			choose := func(_ *commands.Service, before projection.Job) (commands.Command, error) {
 				return p.chooseRetry(c, before)
-			}, func(before, after projection.Job) string { return p.describeRetry(c, before, after) })
+			}
+			return jobverb.OperateWith(p.Program, c, choose, func(before, after projection.Job) string {
+				return p.describeRetry(c, before, after)
+			})
 		},
 	}, mayRetry)
 }
