@@ -5,7 +5,6 @@ package main
 import (
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 
@@ -39,48 +38,15 @@ func TestSchedulesRecipes(t *testing.T) {
 	}
 }
 
-// TestDocsMigrateFrom runs the scripts of the page, one after the other in an empty folder, and the command
-// that each replaces, if its program is installed.
+// TestDocsMigrateFrom runs the scripts of the page, the first of which replaces a line of a crontab.
 func TestDocsMigrateFrom(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("sh"); err != nil {
-		t.Skip("no sh on this machine")
-	}
-	folder := t.TempDir()
-	run := func(script string) []string {
-		t.Helper()
-		c := exec.Command("sh", "-ec", script)
-		c.Dir, c.Env = folder, append(os.Environ(), "JOBLEDGER_DB=", "PWD="+folder)
-		out, err := c.Output()
-		if err != nil {
-			t.Fatalf("%s: %v, %s", script, err, out)
-		}
-		return slices.Sorted(strings.Lines(string(out)))
-	}
-	scripts := strings.Split(readPage(t, "docs/migrate-from.md"), "```sh\n")[1:]
-	for _, script := range scripts {
+	m := migrants{t, t.TempDir()}
+	for i, script := range strings.Split(readPage(t, "docs/migrate-from.md"), "```sh\n")[1:] {
 		script, _, _ = strings.Cut(script, "```")
-		before, _, _ := strings.Cut(script, "\n")
-		printed := strings.Join(run(script), "")
-		switch _, piped, _ := strings.Cut(before, "# before: printf"); {
-		case strings.Contains(before, "crontab") && !strings.Contains(printed, "backup of all\n"),
-			strings.Contains(before, " at ") && !strings.HasSuffix(printed, "report"):
-			t.Errorf("%s printed %s", script, printed)
-		case piped != "":
-			if _, err := exec.LookPath("parallel"); err != nil && os.Getenv("CI") != "true" {
-				t.Log(err)
-				continue
-			}
-			lines := run("printf" + piped)
-			for _, line := range lines { // several commands at once have their jobs before their lines
-				if strings.Count(printed, "] "+line) != 1 || len(lines) != 3 {
-					t.Errorf("before: %q, after: %s", lines, printed)
-				}
-			}
+		if out := m.must(script); i == 0 && !strings.Contains(out, "backup of all\n") {
+			t.Errorf("%s printed %s", script, out)
 		}
 	}
-	if len(scripts) < 3 {
-		t.Errorf("the page has %d scripts", len(scripts))
-	}
-	site{TB: t, dir: folder}.run("verify")
+	m.must("jobledger verify")
 }

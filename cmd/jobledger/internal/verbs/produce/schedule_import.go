@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/crontab"
+	"jobledger/cmd/jobledger/internal/logs"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
 	"jobledger/commands/schedule"
@@ -349,9 +351,27 @@ func (p *Verbs) sayImport(im *crontabImport, changes []schedule.Change, left []s
 		p.Message("what is paused begins with 'jobledger schedule resume NAME', once nothing else runs it")
 	}
 	if len(im.specs) > 0 {
-		p.Message("a worker must run: jobledger work --commands -q %s", im.queue)
+		p.Message("a worker must run: %s", p.workerFor(im.queue))
 	}
 	return nil
+}
+
+// userUnit is the package's unit of a worker for the commands of a user.
+const userUnit = "/usr/lib/systemd/user/jobledger-commands.service"
+
+// workerFor is the line that has a worker run what the jobs of a queue carry.
+func (p *Verbs) workerFor(queue string) string {
+	line := "jobledger work --commands -q " + queue
+	own, err := logs.StateFolder()
+	if _, missing := os.Stat(userUnit); missing != nil || err != nil || queue != cronQueue ||
+		cli.AbsoluteDSN(p.DB) != filepath.Join(own, "jobs.db") {
+		return line
+	}
+	if os.Geteuid() == 0 {
+		return "systemctl enable --now jobledger-commands@root"
+	}
+	return "systemctl --user enable --now jobledger-commands, and loginctl enable-linger; or as root: " +
+		"systemctl enable --now jobledger-commands@" + userName()
 }
 
 // sayLeft says what of the crontab is not in the schedules.
