@@ -3,6 +3,7 @@ package main
 import (
 	"database/sql"
 	"net/http"
+	"net/http/cookiejar"
 	"net/url"
 	"strings"
 	"testing"
@@ -119,6 +120,49 @@ func TestLockedLedgerKeepsForm(t *testing.T) {
 	if status, _, page := b.do("POST", "/queues/render/limit", form); status != 200 || !strings.Contains(page,
 		"at most 6 at once, at most 3 of each group") {
 		t.Errorf("the limit, once more: %d\n%s", status, page)
+	}
+	commandstest.Verify(t, s.Store)
+}
+
+// A link of another site leads to its page, not to the login: the browser does not send the cookie with such
+// a request, and is asked to send the request once more, and only once.
+func TestLinkOfAnotherSiteNeedsNoLogin(t *testing.T) {
+	t.Parallel()
+	s := crowded(t)
+	served := serveStore(t, s.Store, noon)
+	jar, err := cookiejar.New(nil)
+	check(t, err)
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	out := reader{t, served.base, &http.Client{Jar: jar, CheckRedirect: stay}}
+	in := reader{t, served.base, &http.Client{Jar: loggedIn(t, served), CheckRedirect: stay}}
+	t.Cleanup(out.client.CloseIdleConnections)
+	t.Cleanup(in.client.CloseIdleConnections)
+	for _, site := range []string{"cross-site", "same-site"} {
+		jar, err = cookiejar.New(nil)
+		check(t, err)
+		out.client.Jar = jar
+		status, to, page := out.do("GET", "/jobs?queue=mail", nil, "Sec-Fetch-Site", site)
+		if status != 200 || to != "" || !strings.Contains(page, `<meta http-equiv="refresh" content="0">`) ||
+			len(page) > 100 {
+			t.Errorf("a link of another site, %s: %d to %s\n%s", site, status, to, page)
+		}
+		for _, again := range []string{"same-origin", site} { // whatever the browser says of the second one
+			if status, to, _ := out.do("GET", "/jobs?queue=mail", nil, "Sec-Fetch-Site", again); status != 303 ||
+				to != "/login?next=%2Fjobs%3Fqueue%3Dmail" {
+				t.Errorf("once more, without a session, %s: %d to %s", again, status, to)
+			}
+		}
+	}
+	if status, _, page := in.do("GET", "/jobs?queue=mail", nil, "Sec-Fetch-Site", "cross-site"); status != 200 ||
+		!strings.Contains(page, "<h1>Jobs</h1>") {
+		t.Errorf("with a session: %d\n%s", status, page)
+	}
+	out.client.Jar = nil
+	for path, want := range map[string]int{"/api/v1/jobs": 401, "/login": 200, "/nosuch": 401} {
+		status, _, page := out.do("GET", path, nil, "Sec-Fetch-Site", "cross-site", "Accept", "application/json")
+		if status != want || strings.Contains(page, "refresh") {
+			t.Errorf("%s: %d, want %d\n%s", path, status, want, page)
+		}
 	}
 	commandstest.Verify(t, s.Store)
 }

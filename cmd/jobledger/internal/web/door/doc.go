@@ -8,9 +8,9 @@
 //	http.Serve(listener, d.Handler())
 //
 // Files in reading order: door.go (what a door is, who asks, and rights), guard.go (what a request must
-// pass), bearer.go and clientca.go (tokens and certificates), session.go (login links and sessions),
-// listen.go and peer_linux.go (what a server listens at), problem.go (errors), reply.go (what an answer goes
-// through).
+// pass), bearer.go and clientca.go (tokens and certificates), session.go and again.go (login links and
+// sessions), listen.go and peer_linux.go (what a server listens at), problem.go (errors), reply.go (what an
+// answer goes through).
 //
 // Held by TestLoginsAndSessionsExpire and TestPeerIsNamed here, and by TestRightsOfEveryRoute and
 // TestGuardHoldsForEveryRoute of the server.

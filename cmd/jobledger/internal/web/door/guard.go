@@ -173,6 +173,8 @@ func (d *Door) serveRoute(rt Route) http.Handler {
 			}
 			d.SeeOther(w, r, "/login")
 			return
+		case !known && rt.Page && d.askAgain(w, r):
+			return
 		case !known && rt.Page:
 			d.SeeOther(w, r, "/login"+wayBack(r))
 			return
