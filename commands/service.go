@@ -26,8 +26,8 @@ type Service struct {
 	// the end.
 	Staging bool
 
-	// If is asked within the transaction of a change of a queue, before it. With an error nothing is changed,
-	// and the call returns that. nil: nothing is asked.
+	// If is asked within the transaction of a change of a queue, or of what sets schedules, before it. With an
+	// error nothing is changed, and the call returns that. nil: nothing is asked.
 	If func(ctx context.Context, tx *ledger.Tx) error
 
 	// NewSalt fills its argument with unpredictable bytes; nil: from crypto/rand. Only tests set it.

@@ -14,5 +14,6 @@ func TestSchedulesInBrowser(t *testing.T) {
 	s := ticking(t, 61)
 	n := serveStore(t, s.Store, func() time.Time { return s.Now })
 	browse(t, browserTask{Link: <-n.links, Pages: []string{"/schedules", "/schedules/poll-orders",
-		"/schedules/weekly?act=resume", "/schedules/digest?at=pos:60", "/schedules?at=pos:60"}})
+		"/schedules/weekly?act=resume", "/schedules/digest?at=pos:60", "/schedules?at=pos:60", "/new/schedule",
+		"/schedules/digest/edit"}})
 }

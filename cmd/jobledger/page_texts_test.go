@@ -43,6 +43,7 @@ const (
 		count(*) || ' jobs' END FROM claims c JOIN gone g ON g.boot = c.boot WHERE c.end_pos IS NULL), '') AS
 		jobs, pid, version, '‹roughly ' || seen || ' ' || $now || '›' AS age FROM gone ORDER BY worker, started
 		LIMIT 1`
+	tabSQL    = `SELECT $gstate AS state, count(*) AS n FROM made WHERE $gstate IN ('all', state)`
 	clocksSQL = `SELECT '‹clock ' || at || '› ‹millis ' || at || '›' FROM past`
 )
 
@@ -93,6 +94,8 @@ var shownTexts = []shownText{
 	{"", "a", `Last 6 hours`, "", false},                        // the window that is the default
 	{"", "canvas label", `.* 0 shows everything,.*`, "", false}, // the name of a key
 	{"/schedules", "p", `No schedule is set\. .*`, "", false},   // a command
+	{"/jobs", "a button", `(?P<state>\w+) (?P<n>\d+)`, tabSQL, false},
+	{"/jobs", "a button now", `(?P<state>\w+) (?P<n>\d+)`, tabSQL, false},
 	{"/jobs", "p quiet", `The jobs are as of pos (?P<pos>\d+); one that changes after that is left as it is\. ` +
 		`Nothing .*`, `SELECT $pos AS pos`, false},
 	{"/login", "p", `.*for 5 minutes\.`, "", false}, // a limit

@@ -251,3 +251,52 @@ func TestFailureShowsCause(t *testing.T) {
 	}
 	s.Verify()
 }
+
+// Only the causes by which jobs failed for good are shown where that is asked, and a row about one worker
+// leads to exactly the jobs that it failed.
+func TestFailuresGivenUpAndOfOneWorker(t *testing.T) {
+	t.Parallel()
+	s := newScenario(t)
+	s.failing("sms", map[string][]string{"a": {"7 gateway refused"}, "b": {"7 gateway refused"},
+		"c": {"9 no route", "ok"}})
+	s.enqueue(commands.Enqueue{Queue: "sms", Key: "d"})
+	s.wait(time.Second)
+	j := s.claim("w2", "sms")
+	seven := 7
+	s.do("worker:w2", j, commands.Fail{Token: j.Token, Code: "exit_code", Detail: "gateway refused",
+		ExitCode: &seven, NoRetry: true})
+	_, get := serveOn(t, s.Store, func() time.Time { return s.Now })
+	_, _, all := get("/failures")
+	_, _, given := get("/failures?given_up=true")
+	for page, want := range map[string][]string{
+		all:   {"in 2 groups", `href="/failures?given_up=true">Given up only`},
+		given: {"in 1 group", "failed for good are shown", `href="/failures?">All of them`}} {
+		for _, part := range want {
+			if !strings.Contains(page, part) {
+				t.Errorf("no %q in\n%s", part, page)
+			}
+		}
+	}
+	for path, n := range map[string]int{"/api/v1/failures": 2, "/api/v1/failures?given_up=false": 2,
+		"/api/v1/failures?given_up=true": 1} {
+		_, _, text := get(path)
+		if got := strings.Count(text, `"id":"f1-`); got != n {
+			t.Errorf("%s has %d groups, want %d: %s", path, got, n, text)
+		}
+	}
+	if status, _, text := get("/api/v1/failures?given_up=1"); status != 400 {
+		t.Errorf("given_up=1: %d %s", status, text)
+	}
+	_, _, page := get("/failures?worker=w1")
+	link := regexp.MustCompile(`href="(/jobs\?find=[^"]*)">exit 7</a>`).FindStringSubmatch(page)
+	if link == nil {
+		t.Fatalf("a row about one worker leads to no jobs:\n%s", page)
+	}
+	_, _, jobs := get(html.UnescapeString(link[1]))
+	for key, there := range map[string]bool{"a": true, "b": true, "c": false, "d": false} {
+		if strings.Contains(jobs, `data-l="KEY">`+key+"<") != there {
+			t.Errorf("the jobs of w1: %s is there: %t\n%s", key, !there, jobs)
+		}
+	}
+	s.Verify()
+}

@@ -69,6 +69,11 @@ func (b reader) form(page, action, button string, typed map[string]string) url.V
 					values.Set(name, value)
 				}
 			}
+		case n.name == "textarea" && name != "":
+			if _, ok := typed[name]; !ok {
+				value = strings.TrimPrefix(n.text, "\n")
+			}
+			values.Set(name, value)
 		case n.name == "input" && name != "":
 			values.Add(name, value)
 		}

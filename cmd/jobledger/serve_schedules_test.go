@@ -373,3 +373,104 @@ func TestScheduleActs(t *testing.T) {
 	}
 	commandstest.Verify(t, s.Store)
 }
+
+// The form of a schedule says when it would tick before it sets anything, keeps what is refused, and sets
+// what the command line sets. Programs ask when a schedule would tick, too.
+func TestScheduleForm(t *testing.T) {
+	t.Parallel()
+	s := ticking(t, 12)
+	clock := func() time.Time { return time.Date(2026, 3, 28, 20, 0, 0, 0, time.UTC) }
+	served := serveStore(t, s.Store, clock)
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	b := reader{t, served.base, &http.Client{Jar: loggedIn(t, served), CheckRedirect: stay}}
+	t.Cleanup(b.client.CloseIdleConnections)
+	has := func(what, page string, parts ...string) {
+		t.Helper()
+		for _, part := range parts {
+			if !strings.Contains(page, part) {
+				t.Errorf("%s: there is no %q in\n%s", what, part, page)
+			}
+		}
+	}
+	_, _, page := b.do("GET", "/schedules", nil)
+	has("the list", page, `href="/new/schedule"`)
+	const path = "/new/schedule"
+	_, _, page = b.do("GET", path, nil)
+	typed := map[string]string{"name": "sync", "queue": "api", "cron": "30 2 * * *", "zone": "Europe/Berlin",
+		"payload": "all\r\nof it", "tags": "team=x\r\nsize=big one", "within": "6h", "requires": "gpu disk",
+		"backoff": "min 1s, max 1h, factor 2", "jitter": "a while", "reason": "it is new"}
+	tail := s.Tail()
+	status, _, page := b.do("POST", path, b.form(page, path, "preview", typed))
+	if status != 400 {
+		t.Errorf("a wrong field: %d", status)
+	}
+	has("a wrong field", page, `id="wrong-jitter"`, `value="a while"`, "size=big one</textarea>",
+		`value="30 2 * * *"`)
+	typed["jitter"] = "5m"
+	status, _, page = b.do("POST", path, b.form(page, path, "preview", typed))
+	has("the preview", page, "It would be: each day at 02:30: 30 2 * * * Europe/Berlin into queue api",
+		"Next tick: Sun 29 Mar 01:00, in 5h (03:00 in Europe/Berlin)", "Next tick: Mon 30 Mar 00:30",
+		"On Sun 29 Mar 2026 the clocks of Europe/Berlin skip 02:30: it ticks at 03:00.",
+		"jobledger schedule set sync --queue=api")
+	if status != 200 || s.Tail() != tail {
+		t.Errorf("the preview: %d, and %d events", status, s.Tail()-tail)
+	}
+	status, to, text := b.do("POST", path, b.form(page, path, "set", nil))
+	if status != 303 || !strings.HasPrefix(to, "/acts/") {
+		t.Fatalf("set: %d to %s\n%s", status, to, text)
+	}
+	_, _, did := b.do("GET", to, nil)
+	has("what was done", did, `<a href="/schedules/sync">`, "it is new")
+	other := newScenario(t)
+	line := []string{"schedule", "set", "sync", "-q", "api", "--cron", "30 2 * * *", "--zone", "Europe/Berlin",
+		"--tag", "team=x", "--tag", "size=big one", "--within", "6h", "--requires", "gpu", "--requires", "disk",
+		"--backoff", "min 1s, max 1h, factor 2", "--jitter", "5m", "--reason", "it is new", "all\nof it"}
+	if code, _, messages := other.run(0, line...); code != 0 {
+		t.Fatal(messages)
+	}
+	_, ours, _ := s.run(0, "--json", "schedule", "show", "sync")
+	_, theirs, _ := other.run(0, "--json", "schedule", "show", "sync")
+	spec := func(text string) string {
+		before, _, _ := strings.Cut(text, `,"paused"`)
+		return before
+	}
+	if ours == "" || spec(ours) != spec(theirs) {
+		t.Errorf("the form set\n%s\nthe command\n%s", ours, theirs)
+	}
+	const edit = "/schedules/sync/edit"
+	_, _, page = b.do("GET", edit, nil)
+	has("the form of it", page, `value="30 2 * * *"`, "all\nof it</textarea>", "size=big one\nteam=x</textarea>")
+	_, _, page = b.do("POST", edit, b.form(page, edit, "preview", map[string]string{"reason": "no"}))
+	has("the same", page, "It is so already")
+	_, _, page = b.do("POST", edit, b.form(page, edit, "preview", map[string]string{"cron": "every 5m"}))
+	has("a period", page, "cron: 30 2 * * * → none", "every: none → 5m0s")
+	change := b.form(page, edit, "set", nil)
+	if status, _, text := b.do("POST", edit, change); status != 303 {
+		t.Errorf("a period: %d\n%s", status, text)
+	}
+	if status, _, page := b.do("POST", edit, change); status != 412 || !strings.Contains(page,
+		"has set this since you saw it") || !strings.Contains(page, `value="every 5m"`) {
+		t.Errorf("what another has changed since: %d\n%s", status, page)
+	}
+	tail = s.Tail()
+	post := poster(t, serveStore(t, s.Store, clock))
+	status, _, text = post("/api/v1/schedules/preview",
+		`{"cron": "30 2 * * *", "zone": "Europe/Berlin", "from": "2026-03-28T00:00:00Z", "number": 2}`)
+	if want := `{"ticks":[{"tick":"2026-03-28T01:30:00.000000Z","local":"2026-03-28T02:30:00+01:00"},` +
+		`{"tick":"2026-03-29T01:00:00.000000Z","local":"2026-03-29T03:00:00+02:00"}]}`; status != 200 ||
+		strings.TrimSpace(text) != want {
+		t.Errorf("the preview for programs: %d %s", status, text)
+	}
+	for body, field := range map[string]string{`{"cron": "61 * * * *"}`: "cron", `{"every": "x"}`: "every",
+		`{"cron": "0 1 * * *", "zone": "Nowhere"}`: "zone", `{"cron": "@daily", "number": 1001}`: "number",
+		`{"cron": "@daily", "from": "now"}`: "from"} {
+		if status, _, text := post("/api/v1/schedules/preview", body); status != 400 ||
+			!strings.Contains(text, `"field":"`+field+`"`) {
+			t.Errorf("%s: %d %s", body, status, text)
+		}
+	}
+	if s.Tail() != tail {
+		t.Error("a preview recorded something")
+	}
+	commandstest.Verify(t, s.Store)
+}

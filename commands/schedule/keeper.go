@@ -75,7 +75,11 @@ func (k *Keeper) Apply(ctx context.Context, specs []event.ScheduleSet, prune boo
 		return nil, err
 	}
 	err = k.Service.Store.Write(ctx, func(tx *ledger.Tx) error {
-		changes = nil
+		if changes = nil; k.Service.If != nil {
+			if err := k.Service.If(ctx, tx); err != nil {
+				return err
+			}
+		}
 		for _, spec := range complete {
 			c, err := k.set(ctx, tx, spec, reason)
 			if err != nil {

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -159,8 +160,5 @@ func (a *Act) About() string {
 	if a.N != 0 {
 		return ""
 	}
-	if queue := event.Said(a.Body, "queue"); queue != "" {
-		return queue
-	}
-	return event.Said(a.Body, "name")
+	return cmp.Or(event.Said(a.Body, "name"), event.Said(a.Body, "queue")) // the queue of a schedule's jobs, too
 }

@@ -36,6 +36,7 @@ type Failures struct {
 	Limit    int          // at most so many groups; 0: no limit
 	Steps    int          // so many steps of one length, for [FailureGroup.Steps]; 0: none
 	Jobs     bool         // also what became of the jobs, and how many attempts of the queue ended
+	GivenUp  bool         // with Jobs: only the groups by which jobs failed for good, last
 }
 
 // FailureGroup are failures that have something in common.
@@ -113,11 +114,15 @@ func (q Failures) Read(ctx context.Context, tx *ledger.Tx) (all FailureGroups, e
 		return cmp.Or(cmp.Compare(b.Attempts, a.Attempts), strings.Compare(a.Code, b.Code),
 			cmp.Compare(a.Each[0].Pos, b.Each[0].Pos))
 	})
+	if q.GivenUp {
+		err = cmp.Or(err, q.addJobs(ctx, tx, all.List, last))
+		all.List = slices.DeleteFunc(all.List, func(g *FailureGroup) bool { return g.LastFailed == 0 })
+	}
 	if q.Limit > 0 && len(all.List) > q.Limit {
 		all.More = len(all.List) - q.Limit
 		all.List = all.List[:q.Limit]
 	}
-	if err == nil && q.Jobs {
+	if err == nil && q.Jobs && !q.GivenUp {
 		err = q.addJobs(ctx, tx, all.List, last)
 	}
 	return all, err

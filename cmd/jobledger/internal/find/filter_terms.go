@@ -70,6 +70,21 @@ func Terms(text string) (terms []Term, err error) {
 	return terms, nil
 }
 
+// String is t as Terms reads it.
+func (t Term) String() string {
+	text := t.Value
+	if strings.ContainsAny(text, " \t\n\r:") || t.Key == "" && strings.HasPrefix(text, "-") {
+		text = `"` + text + `"`
+	}
+	if t.Key != "" {
+		text = t.Key + ":" + text
+	}
+	if t.Not {
+		text = "-" + text
+	}
+	return text
+}
+
 // check returns why a term is not valid.
 func (t Term) check(keyed bool) error {
 	number, err := strconv.ParseInt(t.Value, 10, 64)

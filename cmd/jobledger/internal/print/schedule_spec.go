@@ -7,6 +7,7 @@ import (
 	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/when"
 	"jobledger/commands"
+	"jobledger/commands/remote/wire"
 	"jobledger/commands/schedule"
 	"jobledger/ledger/event"
 )
@@ -36,18 +37,19 @@ func (s SpecJSON) Spec() (spec event.ScheduleSet, err error) {
 		}
 		if *d.into, err = time.ParseDuration(d.text); err != nil || *d.into < 0 || *d.into > d.most {
 			if *d.into, err = when.ReadDuration(d.key, d.text, 0, d.most, true); err != nil {
-				return spec, err
+				return spec, wire.InField(d.key, err)
 			}
 		}
 	}
 	if s.Backoff != "" {
 		if spec.Backoff, err = when.ParseBackoff(s.Backoff); err != nil {
-			return spec, fault.Usagef("backoff: %w", err)
+			return spec, wire.InField("backoff", fault.Usagef("backoff: %w", err))
 		}
 	}
 	if s.From != "" {
 		if spec.From, err = time.Parse(time.RFC3339, s.From); err != nil {
-			return spec, fault.Usagef("from: %.60q is not a time such as 2026-05-04T15:04:05Z", s.From)
+			return spec, wire.InField("from", fault.Usagef("from: %.60q is not a time such as 2026-05-04T15:04:05Z",
+				s.From))
 		}
 	}
 	return spec, nil

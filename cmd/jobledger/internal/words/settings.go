@@ -81,6 +81,14 @@ func RateText(n int, per time.Duration) string {
 	return fmt.Sprintf("%s in %s", Count(int64(n), "start"), Duration(per))
 }
 
+// SetBy says who set something, when and why; "": it was never set.
+func SetBy(since time.Time, actor, reason string, zone *time.Location) string {
+	if since.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("set by %s at %s: %s", actor, Time(since.In(zone)), ReasonOrNone(reason))
+}
+
 // PolicyText is an archive policy as people write it.
 func PolicyText(b *event.ArchivePolicy) string {
 	if b.OlderThan == 0 {

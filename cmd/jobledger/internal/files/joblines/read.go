@@ -297,6 +297,23 @@ func addTags(tags map[string]string, value json.RawMessage) error {
 	return nil
 }
 
+// Tags reads pairs NAME=VALUE. name says in errors what they are called.
+func Tags(name string, pairs []string) (map[string]string, error) {
+	tags := make(map[string]string, len(pairs))
+	for _, pair := range pairs {
+		tag, value, ok := strings.Cut(pair, "=")
+		_, twice := tags[tag]
+		switch {
+		case !ok:
+			return nil, fault.Usagef("%s: %.40q is not NAME=VALUE", name, pair)
+		case twice:
+			return nil, fault.Usagef("%s: %.40q is given twice", name, tag)
+		}
+		tags[tag] = value
+	}
+	return tags, nil
+}
+
 // brief shortens a value for an error.
 func brief(value json.RawMessage) string {
 	if len(value) > 40 {

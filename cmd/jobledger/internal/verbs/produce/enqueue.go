@@ -3,7 +3,6 @@ package produce
 import (
 	"errors"
 	"os"
-	"strings"
 	"syscall"
 	"time"
 
@@ -201,7 +200,7 @@ func (p *Verbs) enqueueFlags(c *cli.Context) (e commands.Enqueue, err error) {
 	if e.Backoff, err = jobverb.Backoff(c); err != nil {
 		return e, err
 	}
-	if e.Tags, err = readTags(c.StringSlice("tag")); err != nil {
+	if e.Tags, err = joblines.Tags("--tag", c.StringSlice("tag")); err != nil {
 		return e, err
 	}
 	if trace := os.Getenv("TRACEPARENT"); worker.IsTraceparent(trace) && e.Tags[worker.TraceTag] == "" {
@@ -212,21 +211,4 @@ func (p *Verbs) enqueueFlags(c *cli.Context) (e commands.Enqueue, err error) {
 	}
 	e.RunAt, _, err = jobverb.RunAt(p.Program, c)
 	return e, err
-}
-
-// readTags reads what --tag says.
-func readTags(pairs []string) (map[string]string, error) {
-	tags := make(map[string]string, len(pairs))
-	for _, pair := range pairs {
-		name, value, ok := strings.Cut(pair, "=")
-		_, twice := tags[name]
-		switch {
-		case !ok:
-			return nil, cli.Usagef("--tag: %q is not NAME=VALUE", pair)
-		case twice:
-			return nil, cli.Usagef("--tag: %q is given twice", name)
-		}
-		tags[name] = value
-	}
-	return tags, nil
 }

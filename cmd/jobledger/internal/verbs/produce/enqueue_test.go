@@ -7,6 +7,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/fault"
+	"jobledger/cmd/jobledger/internal/files/joblines"
 	_ "jobledger/ledger/ledgertest" // its flags
 )
 
@@ -17,7 +18,7 @@ func FuzzTags(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		pairs := strings.Split(text, "\n")
-		tags, err := readTags(pairs)
+		tags, err := joblines.Tags("--tag", pairs)
 		if err != nil {
 			if code, why, _ := fault.Explain(err); code != cli.ExitUsage || why == "" {
 				t.Fatalf("%q: exit code %d, %q", text, code, why)

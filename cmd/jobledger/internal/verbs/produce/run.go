@@ -9,6 +9,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli/jobcmd"
 	"jobledger/cmd/jobledger/internal/cli/jobverb"
 	"jobledger/cmd/jobledger/internal/fault"
+	"jobledger/cmd/jobledger/internal/files/joblines"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/commands"
 	"jobledger/ledger"
@@ -136,7 +137,7 @@ func (p *Verbs) carried(c *cli.Context) (e commands.Enqueue, err error) {
 	if e.Payload, err = form.Encode(); err != nil {
 		return e, cli.Usagef("%w", err)
 	}
-	if e.Tags, err = readTags(c.StringSlice("tag")); err != nil {
+	if e.Tags, err = joblines.Tags("--tag", c.StringSlice("tag")); err != nil {
 		return e, err
 	}
 	if title := c.String("title"); title != "" {

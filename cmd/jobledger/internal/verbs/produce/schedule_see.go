@@ -9,7 +9,6 @@ import (
 	"jobledger/cmd/jobledger/internal/print"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
-	"jobledger/commands/cron"
 	"jobledger/commands/schedule"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -210,12 +209,6 @@ func (p *Verbs) runSchedule(c *cli.Context, args []string) error {
 	return p.printEnqueued(commands.Enqueued{Job: j})
 }
 
-// tickJSON is a time at which a schedule ticks.
-type tickJSON struct {
-	Tick  string `json:"tick"`  // in UTC
-	Local string `json:"local"` // in the zone of the schedule
-}
-
 func (p *Verbs) previewSchedule(c *cli.Context, args []string) error {
 	spec := event.ScheduleSet{Name: "preview", Queue: "preview"}
 	spec.Every, _ = cli.DurationValue(c, "every")
@@ -242,23 +235,15 @@ func (p *Verbs) previewSchedule(c *cli.Context, args []string) error {
 	}
 	p.sayUTC("times are", spec)
 	spec = schedule.Complete(spec)
-	times, err := schedule.Times(spec)
+	ticks, err := print.Preview(spec, from, c.Int("number"))
 	if err != nil {
 		return err
 	}
-	zone, err := cron.Zone(spec.Zone)
-	if err != nil {
-		return err
-	}
-	t := from.Add(-time.Nanosecond)
-	for range c.Int("number") {
-		if t = times.Next(t); t.IsZero() {
-			break
-		}
-		if local := t.In(zone).Format(time.RFC3339); p.JSON {
-			err = p.PrintJSON(tickJSON{event.FormatTime(t), local})
+	for _, t := range ticks {
+		if shown := print.NewPreviewJSON(spec, t); p.JSON {
+			err = p.PrintJSON(shown)
 		} else {
-			err = p.PrintLine(local)
+			err = p.PrintLine(shown.Local)
 		}
 		if err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/cli/jobcmd"
 	"jobledger/cmd/jobledger/internal/cli/jobverb"
+	"jobledger/cmd/jobledger/internal/files/joblines"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/cmd/jobledger/internal/when"
 	"jobledger/commands/schedule"
@@ -114,7 +115,7 @@ func (p *Verbs) scheduleSpec(c *cli.Context, args []string) (spec event.Schedule
 	if spec.From, _, err = p.NextFlag(c, "from"); err != nil {
 		return spec, err
 	}
-	if spec.Tags, err = readTags(c.StringSlice("tag")); err != nil {
+	if spec.Tags, err = joblines.Tags("--tag", c.StringSlice("tag")); err != nil {
 		return spec, err
 	}
 	if len(p.Rest) > 0 {

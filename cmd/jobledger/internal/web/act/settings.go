@@ -1,6 +1,7 @@
 package act
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -52,17 +53,22 @@ func (a *Acts) change(ctx context.Context, s Setting, kind event.Kind,
 			return nil
 		}
 		last, err := SetAt(ctx, tx, kind, s.Queue, 0)
-		if err != nil || slices.Contains(s.Seen, last.Pos) {
-			return err
-		}
-		p := door.Refusal(http.StatusPreconditionFailed, "moved_on", "no event has set this: nothing was changed")
-		if p.Pos = last.Pos; last.Pos > 0 {
-			p.Detail = fmt.Sprintf("%s has set this since you saw it, at pos %d (%s): nothing was changed", last.Actor,
-				last.Pos, words.Describe(last, time.UTC))
-		}
-		return p
+		return cmp.Or(err, unlessSeen(last, s.Seen))
 	}
 	return do(&service, door.CallerOf(ctx).Actor)
+}
+
+// unlessSeen is the error unless the caller has seen the last event that set something.
+func unlessSeen(last event.Event, seen []int64) error {
+	if slices.Contains(seen, last.Pos) {
+		return nil
+	}
+	p := door.Refusal(http.StatusPreconditionFailed, "moved_on", "no event has set this: nothing was changed")
+	if p.Pos = last.Pos; last.Pos > 0 {
+		p.Detail = fmt.Sprintf("%s has set this since you saw it, at pos %d (%s): nothing was changed", last.Actor,
+			last.Pos, words.Describe(last, time.UTC))
+	}
+	return p
 }
 
 // Limit sets what bounds a queue; the zero Spec takes that away. changed is false if nothing had to change.

@@ -25,7 +25,7 @@ const (
 var (
 	LaneParams     = []string{"at", "from", "to", "queue", "worker", "px", "group"}
 	LanePageParams = []string{"at", "from", "to", "queue", "worker", "group"}
-	FailureParams  = []string{"at", "from", "to", "queue", "worker"}
+	FailureParams  = []string{"at", "from", "to", "queue", "worker", "given_up"}
 	SeriesParams   = []string{"at", "from", "to", "queue", "metric", "step"}
 	DiffParams     = []string{"at", "from", "to", "limit"}
 )

@@ -239,8 +239,12 @@ const maxGroups = 1000
 const FailureSteps = 48
 
 func readFailures(r *http.Request, tx *ledger.Tx, s query.Lanes) (any, error) {
+	given, err := SwitchParam(r.URL.Query(), "given_up")
+	if err != nil {
+		return nil, err
+	}
 	found, err := query.Failures{Span: s.Span, By: query.ByCause, Limit: maxGroups, Steps: FailureSteps,
-		Jobs: true}.Read(r.Context(), tx)
+		Jobs: true, GivenUp: given}.Read(r.Context(), tx)
 	out := failuresJSON{Items: []failureJSON{}, More: found.More}
 	for _, g := range found.List {
 		f := failureJSON{ID: g.ID, Queue: g.Queue, Code: g.Code, ExitCode: g.Exit.Code,

@@ -39,14 +39,15 @@ const (
 // Params are the parameters and headers of all routes. A name after that of an operation and a dot is that of
 // the operation which means something else by it than others.
 var Params = map[string]Param{
-	"at":     {About: "The moment: a time or pos:N, as --as-of takes it."},
-	"from":   {About: "From this time or pos:N on."},
-	"to":     {About: "Up to this time or pos:N."},
-	"queue":  {About: "Of this queue only."},
-	"worker": {About: "Of this worker only: its name, or the boot of a process."},
-	"job":    {About: "Only of this job."},
-	"actor":  {About: "Only what this actor did."},
-	"limit":  {About: "How many on a page.", Schema: aPage},
+	"at":       {About: "The moment: a time or pos:N, as --as-of takes it."},
+	"from":     {About: "From this time or pos:N on."},
+	"to":       {About: "Up to this time or pos:N."},
+	"queue":    {About: "Of this queue only."},
+	"given_up": {About: "Only the causes by which jobs failed for good, last.", Schema: aBoolean},
+	"worker":   {About: "Of this worker only: its name, or the boot of a process."},
+	"job":      {About: "Only of this job."},
+	"actor":    {About: "Only what this actor did."},
+	"limit":    {About: "How many on a page.", Schema: aPage},
 	"px": {About: "The width of the picture in columns: claims shorter than one column are joined.",
 		Schema: `{"type": "integer", "minimum": 1, "maximum": 8192}`},
 	"kind": {About: "Only of this kind, or with - before it all but this kind; may be repeated.",

@@ -5,7 +5,7 @@
 //	d.Add(s.FrameRoutes()...)
 //
 // Files in reading order: site.go (routes and parameters), frame.go, marks.go (the frame of a page),
-// fixed.go, times.go, plain.go, span.go (moments, zones, windows), login.go, kinds.go (forms),
+// fixed.go, times.go, plain.go, span.go (moments, zones, windows), login.go, kinds.go, setting.go (forms),
 // happened.go, charts.go (what several pages show), look.go (templates and assets).
 //
 // Held by TestLinked here, and by TestPagesShowWhatTheViewsHave and TestOneZoneEverywhere of the program.

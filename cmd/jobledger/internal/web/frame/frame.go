@@ -152,7 +152,8 @@ func (p *Site) EmptyFrame(r *http.Request, title string) Frame {
 		}
 		for i := range g.Links {
 			n := &g.Links[i]
-			n.Current = n.Href == f.Path || n.Href != "/" && strings.HasPrefix(f.Path, n.Href+"/")
+			n.Current = n.Href == f.Path || n.Href != "/" && strings.HasPrefix(f.Path, n.Href+"/") ||
+				n.Name == "Schedules" && strings.HasPrefix(f.Path, "/new/")
 			if at != "" && n.Href != "/tail" && n.Href != "/ledgers" {
 				n.Href += "?" + url.Values{"at": {at}}.Encode()
 			}

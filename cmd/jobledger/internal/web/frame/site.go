@@ -93,8 +93,9 @@ var paramsOf = map[string][]string{"GET /login": {"next"}, "GET /{$}": {"at"}, "
 	"GET /queues": {"at", "sort"}, "GET /queues/{queue}/limit": {"group"}, "GET /queues/{queue}/defaults": nil,
 	"GET /diff":     {"at", "from", "to", "swap", "was", "is"},
 	"GET /incident": {"at", "from", "to"}, "GET /integrity": {"at"},
-	"GET /schedules": {"at"}, "GET /schedules/{schedule}": {"at", "act"},
-	"GET /jobs/{job}": {"at"}, "GET /tail": {"kind", KindsParam, "queue", "job", "worker", "actor"}}
+	"GET /schedules": {"at"}, "GET /schedules/{schedule}": {"at", "act"}, "GET /new/schedule": nil,
+	"GET /jobs/{job}": {"at"}, "GET /schedules/{schedule}/edit": nil,
+	"GET /tail": {"kind", KindsParam, "queue", "job", "worker", "actor"}}
 
 // taking refuses requests with other parameters than params.
 func taking(params []string, handle func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter,

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"jobledger/cmd/jobledger/internal/web/act"
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/frame"
@@ -16,6 +18,7 @@ import (
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
+	"jobledger/projection"
 	"jobledger/projection/query"
 )
 
@@ -26,6 +29,8 @@ const maxFailures = 100
 type failuresView struct {
 	frame.Span
 	Groups   []failureView
+	GivenUp  bool   // only the causes by which jobs failed for good are shown
+	Toggled  string // the address of the page with the others, or without them
 	Attempts int64
 	Omitted  int
 	Retries  bool // some rows have jobs to retry
@@ -53,10 +58,14 @@ type sparkView struct{ X, Y, Height int }
 
 // failuresPage shows what failed within a window, by kind of failure.
 func (p *Pages) failuresPage(w http.ResponseWriter, r *http.Request) error {
-	shown := failuresView{}
+	given, err := api.SwitchParam(r.URL.Query(), "given_up")
+	if err != nil {
+		return err
+	}
+	shown := failuresView{GivenUp: given}
 	query, span, err := p.ReadSpan(r, "Failures", &shown.Frame, func(tx *ledger.Tx, s query.Lanes) error {
 		found, err := query.Failures{Span: s.Span, By: query.ByCause, Limit: maxFailures, Jobs: true,
-			Steps: api.FailureSteps}.Read(r.Context(), tx)
+			GivenUp: given, Steps: api.FailureSteps}.Read(r.Context(), tx)
 		if err != nil {
 			return err
 		}
@@ -68,6 +77,11 @@ func (p *Pages) failuresPage(w http.ResponseWriter, r *http.Request) error {
 		for _, g := range found.List {
 			v := p.failureView(g, versions)
 			v.addLinks(s, &shown.Frame, door.CallerOf(r.Context()))
+			if s.Worker != "" {
+				if err := v.addFound(r.Context(), tx, &shown.Frame); err != nil {
+					return err
+				}
+			}
 			shown.Groups, shown.Retries = append(shown.Groups, v), shown.Retries || v.Retry != ""
 		}
 		return nil
@@ -77,6 +91,11 @@ func (p *Pages) failuresPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	shown.SetWindow(p.Site, query, span)
 	shown.Live = shown.Ago == "" && !query.Has("to")
+	other := api.Cloned(query)
+	if other.Del("given_up"); !given {
+		other.Set("given_up", "true")
+	}
+	shown.Toggled = r.URL.Path + "?" + other.Encode()
 	command := []string{"report", "failures", "--cause", "--from=" + shown.From, "--to=" + shown.To}
 	between := url.Values{"from": {shown.From}, "to": {shown.To}}
 	for _, name := range []string{"queue", "worker"} {
@@ -86,6 +105,9 @@ func (p *Pages) failuresPage(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	shown.Command = frame.CommandOf(command)
+	if given {
+		between.Set("given_up", "true")
+	}
 	shown.API = "/api/v1/failures?" + between.Encode()
 	shown.SQL = sqltext.Failures(query.Get("queue"), query.Get("worker"), span.From.Pos, span.To.Pos)
 	return p.Render(w, "failures", shown)
@@ -135,6 +157,25 @@ func (v *failureView) addLinks(s query.Lanes, f *frame.Frame, caller door.Caller
 			"f_last_failure": q["failure"], "f_queue": q["queue"], "f_from": q["from"], "f_to": q["to"],
 			"f_state": {event.FailedState.String()}}.Encode()
 	}
+}
+
+// addFound adds where the jobs of a row are whose attempts one worker had: by their ids, if they are few.
+func (v *failureView) addFound(ctx context.Context, tx *ledger.Tx, f *frame.Frame) error {
+	if len(v.FailureGroup.Jobs) > maxLinked {
+		return nil
+	}
+	found, err := projection.GetMany(ctx, tx, slices.Sorted(maps.Keys(v.FailureGroup.Jobs)))
+	var jobs []act.Chosen
+	for _, n := range slices.Sorted(maps.Keys(found)) {
+		jobs = append(jobs, act.Chosen{ID: found[n].ID})
+	}
+	if len(jobs) == len(v.FailureGroup.Jobs) {
+		v.Find = findOf(jobs)
+		if f.At != "" {
+			v.Find += "&" + f.WithMoment(url.Values{}).Encode()
+		}
+	}
+	return err
 }
 
 // mostOf names the n most frequent, with their counts.

@@ -35,6 +35,8 @@ type jobsView struct {
 	Absent string // which jobs have left the ledger and are not in the list; ""
 	Filter url.Values
 	States []frame.Choice
+	Tabs   []tabView
+	Chips  []chipView
 	Select []frame.Param // the filter, where an act on all that match is possible
 	Acts   bool          // acts on the jobs of the page are possible
 	Seen   int64         // a position of which the list has everything
@@ -62,7 +64,7 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	view := jobsView{Filter: query, FindKeys: find.FindKeys}
+	view := jobsView{Filter: query, FindKeys: find.FindKeys, Chips: chipsOf(r.URL.Path, query)}
 	for _, name := range find.StateNames() {
 		view.States = append(view.States, frame.Choice{Value: name, Chosen: slices.Contains(query["state"], name)})
 	}
@@ -116,6 +118,9 @@ func (p *Pages) jobsPage(w http.ResponseWriter, r *http.Request) error {
 		}
 		figures, _, err := p.Figures.Read(r.Context(), tx, p.Now())
 		view.Names = namesOf(figures)
+		if view.Tabs = tabsOf(r.URL.Path, query, &figures); view.At != "" {
+			view.Tabs = tabsOf(r.URL.Path, query, nil)
+		}
 		return err
 	})
 	narrow := selectOf(query)

@@ -53,7 +53,8 @@ func (v *queueView) addSetup(ctx context.Context, tx *ledger.Tx, m projection.Mo
 	if err != nil {
 		return err
 	}
-	v.Bounds = boundsView{Text: words.LimitText(l.Body(q.Name, "")), By: setBy(l.Since, l.Actor, l.Reason, zone)}
+	v.Bounds = boundsView{Text: words.LimitText(l.Body(q.Name, "")),
+		By: words.SetBy(l.Since, l.Actor, l.Reason, zone)}
 	whole := boundView{Now: held(q), Limit: l.Running, Waiting: q.Ready}
 	v.Bounds.Rows = append(v.Bounds.Rows, whole)
 	seen := make(map[string]bool)
@@ -110,13 +111,5 @@ func (v *queueView) addDefaults(d defaults.Defaults, zone *time.Location) {
 	if d.Backoff != (event.Backoff{}) {
 		v.Defaults.Backoff = words.BackoffText(d.Backoff)
 	}
-	v.Defaults.By = setBy(d.Since, d.Actor, d.Reason, zone)
-}
-
-// setBy says who set something, and why; "" where it never was.
-func setBy(since time.Time, actor, reason string, zone *time.Location) string {
-	if since.IsZero() {
-		return ""
-	}
-	return fmt.Sprintf("set by %s at %s: %s", actor, words.Time(since.In(zone)), words.ReasonOrNone(reason))
+	v.Defaults.By = words.SetBy(d.Since, d.Actor, d.Reason, zone)
 }

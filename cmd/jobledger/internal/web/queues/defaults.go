@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"jobledger/cmd/jobledger/internal/web/act"
+	"jobledger/cmd/jobledger/internal/web/frame"
 	"jobledger/cmd/jobledger/internal/when"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
@@ -34,15 +35,16 @@ type defaultsForm struct {
 	to    defaults.Spec
 }
 
-func (*defaultsForm) kind() event.Kind { return event.KindQueueDefaults }
-
-func (f *defaultsForm) load(ctx context.Context, tx *ledger.Tx, now time.Time) error {
+func (f *defaultsForm) Load(ctx context.Context, tx *ledger.Tx, now time.Time) (seen int64, err error) {
 	set, err := defaults.Current(ctx, tx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	f.at = set[f.queue]
 	found, err := status.Queues{At: projection.Now(now)}.Read(ctx, tx)
+	if err != nil {
+		return 0, err
+	}
 	for _, q := range found {
 		for state, n := range q.Jobs {
 			if q.Name == f.queue && !state.Final() {
@@ -50,32 +52,33 @@ func (f *defaultsForm) load(ctx context.Context, tx *ledger.Tx, now time.Time) e
 			}
 		}
 	}
-	return err
+	last, err := act.SetAt(ctx, tx, event.KindQueueDefaults, f.queue, 0)
+	return last.Pos, err
 }
 
-func (f *defaultsForm) is(zone *time.Location) (text, by string) {
-	return words.DefaultsText(f.at.Body(f.queue, "")), setBy(f.at.Since, f.at.Actor, f.at.Reason, zone)
+func (f *defaultsForm) Is(zone *time.Location) (text, by string) {
+	return words.DefaultsText(f.at.Body(f.queue, "")), words.SetBy(f.at.Since, f.at.Actor, f.at.Reason, zone)
 }
 
-func (f *defaultsForm) fields() []fieldView {
-	attempts := fieldView{Name: "max_attempts", Label: "Attempts", Hint: "without it 5"}
+func (f *defaultsForm) Fields() []frame.Field {
+	attempts := frame.Field{Name: "max_attempts", Label: "Attempts", Hint: "without it 5"}
 	if f.at.MaxAttempts > 0 {
 		attempts.Value = strconv.Itoa(f.at.MaxAttempts)
 	}
-	runtime := fieldView{Name: "max_runtime", Label: "Max runtime of an attempt",
+	runtime := frame.Field{Name: "max_runtime", Label: "Max runtime of an attempt",
 		Hint: "such as 5m; without it no limit"}
 	if f.at.MaxRuntime > 0 {
 		runtime.Value = words.Duration(f.at.MaxRuntime)
 	}
-	backoff := fieldView{Name: "backoff", Label: "Backoff", Long: true,
+	backoff := frame.Field{Name: "backoff", Label: "Backoff", Long: true,
 		Hint: "without it " + words.BackoffText(event.DefaultBackoff)}
 	if f.at.Backoff != (event.Backoff{}) {
 		backoff.Value = words.BackoffText(f.at.Backoff)
 	}
-	return []fieldView{attempts, runtime, backoff}
+	return []frame.Field{attempts, runtime, backoff}
 }
 
-func (f *defaultsForm) read(given url.Values) (wrong []wire.InputError) {
+func (f *defaultsForm) Read(given url.Values) (wrong []wire.InputError) {
 	text := func(name string) string { return strings.TrimSpace(given.Get(name)) }
 	bad := func(name string, err error) {
 		if err != nil {
@@ -96,9 +99,9 @@ func (f *defaultsForm) read(given url.Values) (wrong []wire.InputError) {
 	return wrong
 }
 
-func (f *defaultsForm) would() string { return words.DefaultsText(f.to.Body(f.queue, "")) }
+func (f *defaultsForm) Would() string { return words.DefaultsText(f.to.Body(f.queue, "")) }
 
-func (f *defaultsForm) effects() []string {
+func (f *defaultsForm) Effects() []string {
 	switch {
 	case f.to == f.at.Spec:
 		return []string{"It is so already: nothing would change."}
@@ -109,12 +112,12 @@ func (f *defaultsForm) effects() []string {
 		" of the queue that did not end yet " + words.Plural(f.open, "keeps what it has.", "keep what they have.")}
 }
 
-func (f *defaultsForm) set(ctx context.Context, s act.Setting) error {
-	_, err := f.acts.Defaults(ctx, s, f.to)
-	return err
+func (f *defaultsForm) Set(ctx context.Context, reason string, seen int64) (to string, err error) {
+	_, err = f.acts.Defaults(ctx, act.Setting{Queue: f.queue, Reason: reason, Seen: []int64{seen}}, f.to)
+	return pathOf(f.queue), err
 }
 
-func (f *defaultsForm) command(given url.Values) []string {
+func (f *defaultsForm) Command(given url.Values) []string {
 	return append([]string{"queue", "set", "--queue=" + f.queue}, flagsOf(given, "max_attempts", "max_runtime",
 		"backoff")...)
 }

@@ -5,8 +5,8 @@
 //	d.Add(p.Routes()...)
 //
 // Files in reading order: pages.go (routes), course.go (how a queue goes), list.go and queue.go (one page
-// each), bounds.go (what is set), setting.go (a form that sets it), limits.go and defaults.go (what is in
-// it), effects.go (what it would do).
+// each), bounds.go (what is set), limits.go and defaults.go (forms that set
+// it), effects.go (what they would do).
 //
 // Held by TestQueuesShowWhatIsSet and TestSettingForms of the program.
 package queues

@@ -10,6 +10,7 @@ import (
 
 	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/web/act"
+	"jobledger/cmd/jobledger/internal/web/frame"
 	"jobledger/cmd/jobledger/internal/when"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands/remote/wire"
@@ -44,18 +45,20 @@ type limitForm struct {
 	to           limit.Spec
 }
 
-func (*limitForm) kind() event.Kind { return event.KindQueueLimited }
-
-func (f *limitForm) load(ctx context.Context, tx *ledger.Tx, now time.Time) (err error) {
+func (f *limitForm) Load(ctx context.Context, tx *ledger.Tx, now time.Time) (seen int64, err error) {
 	if f.at, err = status.LimitsOf(ctx, tx, f.queue, projection.Now(now)); err != nil {
-		return err
+		return 0, err
 	}
 	if f.groups, _, err = status.Groups(ctx, tx, f.queue, projection.Now(now)); err != nil {
-		return err
+		return 0, err
 	}
 	q, err := projection.GetQueue(ctx, tx, f.queue)
+	if err != nil {
+		return 0, err
+	}
 	f.paused = q.Paused
-	return err
+	last, err := act.SetAt(ctx, tx, event.KindQueueLimited, f.queue, 0)
+	return last.Pos, err
 }
 
 // from is what is set now.
@@ -75,32 +78,32 @@ func (f *limitForm) text(s limit.Spec) string {
 	return words.LimitText(s.Body(f.queue, ""))
 }
 
-func (f *limitForm) is(zone *time.Location) (text, by string) {
+func (f *limitForm) Is(zone *time.Location) (text, by string) {
 	since, actor, reason := f.at.Since, f.at.Actor, f.at.Reason
 	if f.group != "" {
 		x := f.at.Exceptions[f.group]
 		since, actor, reason = x.Since, x.Actor, x.Reason
 	}
-	return f.text(f.from()), setBy(since, actor, reason, zone)
+	return f.text(f.from()), words.SetBy(since, actor, reason, zone)
 }
 
-func (f *limitForm) fields() []fieldView {
+func (f *limitForm) Fields() []frame.Field {
 	s := f.from()
-	number := func(name, label, hint string, n int) fieldView {
-		v := fieldView{Name: name, Label: label, Hint: hint}
+	number := func(name, label, hint string, n int) frame.Field {
+		v := frame.Field{Name: name, Label: label, Hint: hint}
 		if n > 0 {
 			v.Value = strconv.Itoa(n)
 		}
 		return v
 	}
-	rate := func(name, label string, r limit.Rate) fieldView {
-		v := fieldView{Name: name, Label: label, Hint: "such as 100/1m: a hundred in a minute, spread evenly"}
+	rate := func(name, label string, r limit.Rate) frame.Field {
+		v := frame.Field{Name: name, Label: label, Hint: "such as 100/1m: a hundred in a minute, spread evenly"}
 		if r.N > 0 {
 			v.Value = strconv.Itoa(r.N) + "/" + words.Duration(r.Per)
 		}
 		return v
 	}
-	all := []fieldView{number("running", "At once", "jobs that are claimed or running", s.Running)}
+	all := []frame.Field{number("running", "At once", "jobs that are claimed or running", s.Running)}
 	if f.group == "" {
 		all = append(all, number("per_group", "Of each group at once", "", s.PerGroup))
 	}
@@ -109,7 +112,7 @@ func (f *limitForm) fields() []fieldView {
 	if f.group != "" {
 		return all
 	}
-	ageing := fieldView{Name: "ageing", Label: "Ageing",
+	ageing := frame.Field{Name: "ageing", Label: "Ageing",
 		Hint: "such as 1m: waiting that makes up for one of priority"}
 	if s.Ageing > 0 {
 		ageing.Value = words.Duration(s.Ageing)
@@ -119,7 +122,7 @@ func (f *limitForm) fields() []fieldView {
 			s.PerGroupRate.Burst), ageing)
 }
 
-func (f *limitForm) read(given url.Values) (wrong []wire.InputError) {
+func (f *limitForm) Read(given url.Values) (wrong []wire.InputError) {
 	text := func(name string) string { return strings.TrimSpace(given.Get(name)) }
 	bad := func(name string, err error) {
 		if err != nil {
@@ -154,22 +157,23 @@ func (f *limitForm) read(given url.Values) (wrong []wire.InputError) {
 	return wrong
 }
 
-func (f *limitForm) would() string { return f.text(f.to) }
+func (f *limitForm) Would() string { return f.text(f.to) }
 
-func (f *limitForm) effects() []string {
+func (f *limitForm) Effects() []string {
 	return effectsOf(f.from(), f.to, f.at, f.group, f.groups, f.paused)
 }
 
-func (f *limitForm) set(ctx context.Context, s act.Setting) (err error) {
+func (f *limitForm) Set(ctx context.Context, reason string, seen int64) (to string, err error) {
+	s := act.Setting{Queue: f.queue, Group: f.group, Reason: reason, Seen: []int64{seen}}
 	if f.group != "" {
 		_, err = f.acts.LimitGroup(ctx, s, limit.GroupSpec{Running: f.to.Running, Rate: f.to.Rate})
-		return err
+	} else {
+		_, err = f.acts.Limit(ctx, s, f.to)
 	}
-	_, err = f.acts.Limit(ctx, s, f.to)
-	return err
+	return pathOf(f.queue), err
 }
 
-func (f *limitForm) command(given url.Values) []string {
+func (f *limitForm) Command(given url.Values) []string {
 	words := []string{"limit", "--queue=" + f.queue}
 	if f.group != "" {
 		words = append(words, "--group="+f.group)

@@ -6,8 +6,10 @@ import (
 	"strings"
 
 	"jobledger/cmd/jobledger/internal/web/act"
+	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/web/frame"
+	"jobledger/commands"
 )
 
 // Pages has the handlers of the pages. It is safe for concurrent use.
@@ -57,3 +59,19 @@ func (p *Pages) act(verb string) func(http.ResponseWriter, *http.Request) error 
 
 // pathOf is the address of the page of a queue.
 func pathOf(queue string) string { return "/queues/" + url.PathEscape(queue) }
+
+// settingPage is the form of what is set of a queue, or of one of its groups.
+func (p *Pages) settingPage(w http.ResponseWriter, r *http.Request, title, group string,
+	s frame.Setting) error {
+	queue := r.PathValue("queue")
+	if err := commands.CheckQueue(queue); err != nil {
+		return err
+	}
+	return p.SettingPage(w, r, title+" "+queue, group, pathOf(queue), s)
+}
+
+// groupOf is the group that a form sets; "": it sets the queue.
+func groupOf(r *http.Request) (string, error) {
+	query, err := api.QueryOf(r)
+	return query.Get("group"), err
+}

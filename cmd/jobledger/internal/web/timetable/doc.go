@@ -5,7 +5,8 @@
 //	d.Add(p.Routes()...)
 //
 // Files in reading order: routes.go (routes, and the answers of the API), list.go (all schedules), one.go
-// (one of them), draw.go (ticks as pictures), acts.go (what its forms do).
+// (one of them), draw.go (ticks as pictures), acts.go (what its forms do), form.go (the form
+// that sets one).
 //
-// Held by TestSchedulePages, TestScheduleTicks and TestScheduleActs of the program.
+// Held by TestSchedulePages, TestScheduleTicks, TestScheduleActs and TestScheduleForm of the program.
 package timetable

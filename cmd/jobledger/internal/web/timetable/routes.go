@@ -38,11 +38,21 @@ func (p *Pages) Routes() []door.Route {
 
 // pages are the routes of the pages in the zone that p has.
 func (p *Pages) pages() []door.Route {
+	const acts, edit = door.Read | door.Operate, "/schedules/{schedule}/edit"
 	return append(p.Checked([]door.Route{
 		{Pattern: "GET /schedules", Needs: door.Read, Handle: p.listPage},
 		{Pattern: "GET /schedules/{schedule}", Needs: door.Read, Handle: p.onePage},
-	}), p.actRoutes()...)
+		{Pattern: "GET " + newPath, Needs: acts, Handle: p.formPage},
+		{Pattern: "GET " + edit, Needs: acts, Handle: p.formPage},
+	}), append(p.actRoutes(),
+		door.Route{Pattern: "POST " + newPath, Needs: acts, Page: true, MaxBody: maxForm,
+			Handle: p.formPage},
+		door.Route{Pattern: "POST " + edit, Needs: acts, Page: true, MaxBody: maxForm,
+			Handle: p.formPage})...)
 }
+
+// maxForm is the size of a form of a schedule in bytes: its payload has up to 16 KiB, as a browser sends it.
+const maxForm = 64 << 10
 
 // How many ticks are shown.
 const (

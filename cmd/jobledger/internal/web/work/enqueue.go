@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 
 	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/files/joblines"
@@ -193,13 +192,9 @@ func lineOf(params url.Values) ([]byte, error) {
 	for name, values := range params {
 		switch name {
 		case "tag":
-			tags := make(map[string]string, len(values))
-			for _, pair := range values {
-				tag, value, ok := strings.Cut(pair, "=")
-				if _, twice := tags[tag]; !ok || twice {
-					return nil, wire.InField(name, fault.Usagef("tag: %.40q is not NAME=VALUE, or is given twice", pair))
-				}
-				tags[tag] = value
+			tags, err := joblines.Tags(name, values)
+			if err != nil {
+				return nil, wire.InField(name, err)
 			}
 			line["tags"] = tags
 		case "requires", "after", "before":
