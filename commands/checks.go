@@ -51,8 +51,8 @@ func CheckLabel(field, text string) error { return invalid(check.Label(field, te
 // person or a request must refuse those too, with ReservedActor.
 func CheckActor(actor string) error { return invalid(check.Actor(actor)) }
 
-// ReservedActor returns the reserved prefix of actor: worker:, sweeper:, schedule:, http: or unix:; "" if it
-// has none. Capitals, and what cannot be seen before the name, make no other name of it.
+// ReservedActor returns the reserved prefix of actor: worker:, sweeper:, schedule:, http:, unix: or inbox:;
+// "" if it has none. Capitals, and what cannot be seen before the name, make no other name of it.
 func ReservedActor(actor string) string { return check.ReservedActor(actor) }
 
 // ReservedLabel returns an InvalidError if labels has one that begins with event.LabelReserved. A program

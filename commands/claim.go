@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"time"
 
+	"jobledger/commands/internal/asof"
 	"jobledger/commands/internal/check"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/claims"
+	"jobledger/projection/inbox"
 )
 
 // MaxClaim is how many jobs one claim may take.
@@ -78,17 +80,22 @@ func (s *Service) Claim(ctx context.Context, r ClaimRequest) ([]projection.Job, 
 	return jobs, err
 }
 
-// Ready reports whether a claim would find a job, and if not, the run_at of the next one that fits; zero if
-// there is none. It only reads: waiting for work takes no write lock.
+// Ready reports whether a claim would find a job, or rows of the inbox that may become one, and if not, the
+// run_at of the next one that fits; zero if there is none. It only reads: waiting for work takes no write
+// lock.
 func (s *Service) Ready(ctx context.Context, r ClaimRequest) (ready bool, next time.Time, err error) {
 	if err := r.Check(); err != nil {
 		return false, next, err
 	}
 	err = s.peek(ctx, func(tx *ledger.Tx) error {
-		var err error
+		rows, err := inbox.Ask(tx)
+		if err != nil {
+			return err
+		}
 		next, err = claims.NextRunAt(ctx, tx, r.want(nil))
-		ready = !next.IsZero() && !next.After(tx.Now())
-		return err
+		waits, askErr := rows.Answer(ctx)
+		ready = waits || !next.IsZero() && !next.After(tx.Now())
+		return cmp.Or(err, askErr)
 	})
 	return ready, next, err
 }
@@ -142,21 +149,17 @@ func cannotClaim(j projection.Job, err error) error {
 // Held returns the jobs that the worker process with this boot holds, each with its token and payload, the
 // lease that ends first in front.
 func (s *Service) Held(ctx context.Context, boot string) (held []projection.Job, err error) {
-	err = s.read(ctx, func(tx *ledger.Tx) error {
-		held, err = projection.HeldBy(ctx, tx, boot)
-		return err
+	return asof.Read(ctx, s.past(), func(tx *ledger.Tx) ([]projection.Job, error) {
+		return projection.HeldBy(ctx, tx, boot)
 	})
-	return held, err
 }
 
 // heldBy returns the jobs that w holds with one of these tokens.
 func (s *Service) heldBy(ctx context.Context, w event.Worker, tokens []string) (
 	mine []projection.Job, err error) {
-	err = s.read(ctx, func(tx *ledger.Tx) error {
-		mine, err = projection.HeldWith(ctx, tx, w, tokens)
-		return err
+	return asof.Read(ctx, s.past(), func(tx *ledger.Tx) ([]projection.Job, error) {
+		return projection.HeldWith(ctx, tx, w, tokens)
 	})
-	return mine, err
 }
 
 // tokensOf returns the lease tokens for r, one for each job of the claim.

@@ -10,6 +10,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"jobledger/commands/internal/check"
+	"jobledger/commands/internal/intake"
 	"jobledger/commands/internal/journal"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -114,6 +115,25 @@ func (s *Service) Enqueue(ctx context.Context, actor string, jobs ...Enqueue) ([
 		return nil, err
 	}
 	return answers, nil
+}
+
+// takeIn moves rows of the inbox into the ledger, where there may be some: see intake.Mover.
+func (s *Service) takeIn(ctx context.Context, all bool) error {
+	return intake.Mover[Dependency]{Store: s.Store, StoreFailed: StoreFailed,
+		Refused: func(err error) bool { return isAny(err, ErrConflict, ErrInvalid, ErrNoJob) },
+		Enqueue: func(ctx context.Context, tx *ledger.Tx, asked intake.Asked[Dependency]) (event.JobID, error) {
+			job, salt := Enqueue(asked.Job), make([]byte, 16)
+			s.fillSalts(salt)
+			n, err := s.newJob(&job, salt)
+			if err != nil {
+				return "", err
+			}
+			if n.same = asked.Same; asked.New {
+				job.ID = "" // no job has this one
+			}
+			j, err := enqueue(ctx, tx, asked.Actor, n)
+			return j.ID, err
+		}}.Move(ctx, all)
 }
 
 // newJob is the action of enqueuing one job, with what is drawn at random for it.

@@ -207,10 +207,8 @@ func (s *Service) archived(ctx context.Context, asked []newJob) (ended map[event
 	if s.Archived == nil || len(named) == 0 {
 		return nil, nil
 	}
-	var gone []event.JobID
-	err = s.read(ctx, func(tx *ledger.Tx) (err error) {
-		gone, err = past.Left(ctx, tx, named)
-		return err
+	gone, err := ledger.Read(ctx, s.Store, func(tx *ledger.Tx) ([]event.JobID, error) {
+		return past.Left(ctx, tx, named)
 	})
 	ended = make(map[event.JobID]event.State)
 	for _, id := range gone {

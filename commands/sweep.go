@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -38,11 +39,12 @@ type SweepReport struct {
 	Reclaimed []projection.Job
 }
 
-// Sweep reads the expired leases and reclaims those whose grace period is over, batch by batch, until none is
-// left. Then it resolves what the ends of jobs mean for those that wait for them, adds the keyframes that are
-// due and, once a minute where sealing is on, the blocks of the hash tree, and empties a -wal file that a
-// long read let grow. Jobs that cannot be reclaimed, because the ledger is damaged there, are left alone and
-// named in the error; the report is valid for the others.
+// Sweep moves the rows of the inbox into the ledger. Then it reads the expired leases and reclaims those
+// whose grace period is over, batch by batch, until none is left. Then it resolves what the ends of jobs mean
+// for those that wait for them, adds the keyframes that are due and, once a minute where sealing is on, the
+// blocks of the hash tree, and empties a -wal file that a long read let grow. Jobs that cannot be reclaimed,
+// because the ledger is damaged there, are left alone and named in the error; the report is valid for the
+// others.
 func (w *Sweeper) Sweep(ctx context.Context) (SweepReport, error) { return w.sweep(ctx, w.Also) }
 
 func (w *Sweeper) sweep(ctx context.Context, also func(context.Context) error) (SweepReport, error) {
@@ -52,10 +54,11 @@ func (w *Sweeper) sweep(ctx context.Context, also func(context.Context) error) (
 	if w.Service == nil || w.Service.Store == nil {
 		return SweepReport{}, ErrNoStore
 	}
+	takenIn := w.Service.takeIn(ctx, true)
 	report, err := w.sweeper.Sweep(ctx, sweep.Options{Store: w.Service.Store, Actor: w.Actor, Batch: w.Batch,
 		Pause: w.Pause, Grace: w.Grace, SealStep: w.SealStep, Also: also,
 		Reclaim: w.reclaim, StoreFailed: StoreFailed})
-	return SweepReport(report), err
+	return SweepReport(report), cmp.Or(err, takenIn)
 }
 
 // Run sweeps at once and then after every interval, or sooner if a grace period ends, until ctx is done. It

@@ -71,3 +71,6 @@ func open(ctx context.Context, dsn string, create, once bool) (s *Store, err err
 	}
 	return s, err
 }
+
+// ExpectInbox says that rows are about to be committed into the inbox of the ledger in the file at path.
+func ExpectInbox(path string) { sqlite.ExpectInbox(path) }

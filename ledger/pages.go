@@ -20,11 +20,7 @@ const (
 // error ends it.
 func (s *Store) Lines(ctx context.Context, f Filter, bodies bool) iter.Seq2[event.Line, error] {
 	return func(yield func(event.Line, error) bool) {
-		tail := int64(0)
-		err := s.Read(ctx, func(tx *Tx) (err error) {
-			tail, err = tx.Tail(ctx)
-			return err
-		})
+		tail, err := Read(ctx, s, func(tx *Tx) (int64, error) { return tx.Tail(ctx) })
 		if f.Until == 0 || f.Until > tail {
 			f.Until = tail
 		}

@@ -13,6 +13,14 @@ func (tx *Tx) AnnounceEnded() { tx.store.announces |= engine.Ended }
 // committed.
 func (tx *Tx) Announce() { tx.store.announces |= engine.Claimable }
 
+// InboxDue reports whether the caller should look into the inbox now, because rows may have come or this
+// process has not looked for a second, and whether it is sure that there is a row. A caller that does not
+// look, or has no success, calls NoteInbox.
+func (s *Store) InboxDue() (look, sure bool) { return s.watchers.InboxDue() }
+
+// NoteInbox has the next caller of InboxDue look into the inbox.
+func (s *Store) NoteInbox() { s.watchers.NoteInbox() }
+
 // announce wakes the watchers of this process and of others, after the commit.
 func (s *Store) announce() {
 	s.watchers.Wake(s.announces)

@@ -26,8 +26,8 @@ import (
 // say that they are not among them.
 var goAPI = []string{
 	"ledger", "ledger/event", "projection", "projection/query", "projection/audit", "commands",
-	"commands/worker", "commands/schedule", "commands/outbox", "commands/archive", "commands/remote",
-	"commands/jobledgertest",
+	"commands/worker", "commands/schedule", "commands/inbox", "commands/outbox", "commands/archive",
+	"commands/remote", "commands/jobledgertest",
 }
 
 // notAPI is in the package comment of every other package that another program could import.

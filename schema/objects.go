@@ -54,7 +54,7 @@ var PostgresObjects = sync.OnceValue(func() map[string]string {
 })
 
 var creation = regexp.MustCompile(
-	`^CREATE (?:OR REPLACE )?(?:UNIQUE )?(TABLE|INDEX|FUNCTION|TRIGGER|VIEW) (\w+)`)
+	`^CREATE (?:OR REPLACE )?(?:UNIQUE |CONSTRAINT )?(TABLE|INDEX|FUNCTION|TRIGGER|VIEW) (\w+)`)
 
 // PostgresCreations returns the statements that create the objects of PostgresObjects, by the same "kind
 // name". An index that belongs to a table's constraint has no statement. A statement of a trigger does not

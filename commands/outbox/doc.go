@@ -44,7 +44,7 @@
 //
 // # Files in reading order
 //
-//   - migrate.go: the tables; row.go: a job as a row; enqueue.go: [Enqueue] and [EnqueueMany]
+//   - migrate.go: the tables; enqueue.go: [Enqueue] and [EnqueueMany]
 //   - relay.go: [Relay], its loop and what wakes it; move.go: one step of it; forget.go: old rows
 //     of worker.Once
 //   - source.go: [Open], for a database by its address; refused.go: rows that the ledger does not take

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"jobledger/commands"
+	"jobledger/commands/internal/intake"
 	"jobledger/commands/internal/usertx"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -85,7 +86,8 @@ func (m *mover) read(ctx context.Context) (jobs []commands.Enqueue, broken []Ref
 		if err := scan(&id, &text, &payload); err != nil {
 			return false, err
 		}
-		job, err := decode(id, text, payload)
+		asked, err := intake.Decode[commands.Dependency](id, text, payload)
+		job := commands.Enqueue(asked)
 		if err == nil {
 			err = job.Check()
 		}

@@ -9,6 +9,7 @@
 --     GRANT jobledger_worker TO app;       -- works, enqueues, sweeps, pauses, erases
 --     GRANT jobledger_archiver TO cron;    -- a worker that also removes what is archived
 --     GRANT jobledger_auditor TO ada;      -- reads, payloads and lease tokens too, and changes nothing
+--     GRANT jobledger_enqueuer TO shop;    -- asks for jobs, by rows of the inbox, and can read nothing
 --
 -- A user who has to migrate says SET ROLE jobledger_owner first (ALTER ROLE deploy SET role = jobledger_owner does so
 -- at each login), so that what is created belongs to the role and not to one of its members.
@@ -22,7 +23,8 @@
 BEGIN;
 
 SELECT format('CREATE ROLE %I NOLOGIN', name)
-FROM unnest(ARRAY['jobledger_owner', 'jobledger_worker', 'jobledger_archiver', 'jobledger_auditor']) AS name
+FROM unnest(ARRAY['jobledger_owner', 'jobledger_worker', 'jobledger_archiver', 'jobledger_auditor',
+    'jobledger_enqueuer']) AS name
 WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = name) \gexec
 
 -- Who owned the ledger so far remains one of its owners.
@@ -39,11 +41,14 @@ SELECT format('ALTER FUNCTION %s OWNER TO jobledger_owner', oid::regprocedure)
 FROM pg_catalog.pg_proc WHERE pronamespace = to_regnamespace(quote_ident(:'schema')) \gexec
 
 -- What was granted before, by this file or by hand, is taken back first.
-REVOKE ALL ON SCHEMA :"schema" FROM PUBLIC, jobledger_worker, jobledger_archiver, jobledger_auditor;
-REVOKE ALL ON ALL TABLES IN SCHEMA :"schema" FROM PUBLIC, jobledger_worker, jobledger_archiver, jobledger_auditor;
-REVOKE ALL ON ALL FUNCTIONS IN SCHEMA :"schema" FROM PUBLIC, jobledger_worker, jobledger_archiver, jobledger_auditor;
+REVOKE ALL ON SCHEMA :"schema" FROM PUBLIC, jobledger_worker, jobledger_archiver, jobledger_auditor, jobledger_enqueuer;
+REVOKE ALL ON ALL TABLES IN SCHEMA :"schema" FROM PUBLIC, jobledger_worker, jobledger_archiver, jobledger_auditor,
+    jobledger_enqueuer;
+REVOKE ALL (id, job, payload) ON :"schema".inbox FROM jobledger_enqueuer;
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA :"schema" FROM PUBLIC, jobledger_worker, jobledger_archiver, jobledger_auditor,
+    jobledger_enqueuer;
 
-GRANT USAGE ON SCHEMA :"schema" TO jobledger_worker, jobledger_auditor;
+GRANT USAGE ON SCHEMA :"schema" TO jobledger_worker, jobledger_auditor, jobledger_enqueuer;
 GRANT SELECT ON ALL TABLES IN SCHEMA :"schema" TO jobledger_worker, jobledger_auditor;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA :"schema" TO jobledger_worker, jobledger_auditor; -- the views call them
 
@@ -58,6 +63,10 @@ GRANT DELETE ON :"schema".bodies, :"schema".presence, :"schema".timetable, :"sch
     :"schema".deps, :"schema".resolving, :"schema".ends, :"schema".delayed TO jobledger_worker; -- erasing; processes that have ended; schedules that are removed; groups without queued jobs; rates that change
 
 GRANT UPDATE (salt) ON :"schema".past TO jobledger_worker; -- erasing, of what is archived
+
+-- The inbox: a worker moves its rows; who enqueues sets neither the order, nor the time, nor who asks.
+GRANT INSERT, DELETE ON :"schema".inbox, :"schema".inbox_refused TO jobledger_worker;
+GRANT INSERT (id, job, payload) ON :"schema".inbox TO jobledger_enqueuer;
 
 -- What is archived leaves: the guards let no other event go, and a row of jobs or a keyframe only after the events.
 GRANT jobledger_worker TO jobledger_archiver;

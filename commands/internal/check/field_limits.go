@@ -228,10 +228,10 @@ func Actor(actor string) *Problem {
 }
 
 // reservedActors are the prefixes of the names under which programs and requests act.
-var reservedActors = []string{"worker:", "sweeper:", "schedule:", "http:", "unix:"}
+var reservedActors = []string{"worker:", "sweeper:", "schedule:", "http:", "unix:", "inbox:"}
 
-// ReservedActor returns the reserved prefix of actor: worker:, sweeper:, schedule:, http: or unix:; "" if it
-// has none. Capitals, and what cannot be seen before the name, make no other name of it.
+// ReservedActor returns the reserved prefix of actor: worker:, sweeper:, schedule:, http:, unix: or inbox:;
+// "" if it has none. Capitals, and what cannot be seen before the name, make no other name of it.
 func ReservedActor(actor string) string {
 	actor = strings.TrimLeftFunc(actor, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsGraphic(r) })
 	for _, prefix := range reservedActors {

@@ -7,5 +7,6 @@ type Topic uint8
 const (
 	Claimable Topic = 1 << iota // a job may have become claimable
 	Ended                       // a claim was cancelled or reclaimed
-	AnyTopic  = Claimable | Ended
+	Inbox                       // rows were committed into the inbox
+	AnyTopic  = Claimable | Ended | Inbox
 )

@@ -12,6 +12,8 @@ type Watchers struct {
 	quit  context.CancelFunc // of the goroutine that listens to other processes; nil: there is none
 	done  sync.WaitGroup     // of all such goroutines
 
+	inbox inboxFlag
+
 	listening sync.Mutex // held by the one that listens, since the one before may not have ended yet
 }
 
@@ -46,6 +48,7 @@ func (w *Watchers) Watch(topic Topic, listen func(context.Context, func(Topic)))
 
 // Wake wakes the watchers of these topics in this process.
 func (w *Watchers) Wake(topics Topic) {
+	w.inbox.note(topics)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for c, topic := range w.chans {

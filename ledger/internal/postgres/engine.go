@@ -202,9 +202,10 @@ func (p address) notifyServer() notify.Server {
 			return nil, err
 		}
 		c := connOf(s)
-		tail := func(ctx context.Context) (int64, error) {
-			at, err := c.head(ctx, &pgx.Batch{}, nil, 0, noResult)
-			return at.Tail, err
+		tail := func(ctx context.Context) (tail int64, inbox bool, err error) {
+			queries := []engine.WarmupQuery{{Query: `SELECT count(*) FROM (SELECT FROM inbox LIMIT 1) AS rows`}}
+			at, err := c.head(ctx, &pgx.Batch{}, queries, 0, noResult)
+			return at.Tail, err == nil && at.Prefetched[0].Rows[0][0] == int64(1), err
 		}
 		return &notify.Conn{Conn: c.conn, Tail: tail, HangUp: func() { _ = s.Close() }}, nil
 	}

@@ -91,7 +91,11 @@ func (p *Engine) RepairObject(s *engine.Session, o engine.Object) error {
 	switch o.Kind {
 	case "trigger": // its definition begins with the name of its table
 		is, want := firstWord(o.Is), firstWord(o.Want)
-		if o.Present && is != want { // which waits for readers, as a replacement does not
+		constraint := strings.HasPrefix(create, "CREATE CONSTRAINT") // which cannot be replaced
+		if constraint {
+			replace = create
+		}
+		if o.Present && (is != want || constraint) { // which waits for readers, as a replacement does not
 			statements = append(statements, `DROP TRIGGER `+engine.Quoted(o.Name)+` ON `+engine.Quoted(is))
 		}
 		if o.Want != "" {

@@ -36,7 +36,8 @@ type Server struct {
 // Conn is a connection that reads.
 type Conn struct {
 	*pgx.Conn
-	Tail   func(ctx context.Context) (int64, error) // of the ledger
+	// the tail of the ledger, and whether its inbox has rows
+	Tail   func(ctx context.Context) (tail int64, inbox bool, err error)
 	HangUp func()
 }
 

@@ -18,6 +18,7 @@ const (
 	folderSuffix  = ".bell"     // appended to the ledger's own name
 	claimableFile = "bell"      // touched after a commit that made a job claimable
 	endedFile     = "ended"     // touched after a commit that ended the claim of another process
+	inboxFile     = "inbox"     // touched before a commit that gives the inbox rows
 	reopenAfter   = time.Second // then a Ringer opens a file again: it may be a new one
 )
 
@@ -39,7 +40,7 @@ func Make(path string) error {
 	if err := giveFolder(path, folder, mode|mode&0o444>>2); err != nil {
 		return err
 	}
-	for _, name := range []string{claimableFile, endedFile} {
+	for _, name := range []string{claimableFile, endedFile, inboxFile} {
 		f, err := OpenFile(path, name, os.O_WRONLY, mode)
 		if err != nil {
 			return err
@@ -133,12 +134,14 @@ func TopicOf(name string) engine.Topic {
 		return engine.Claimable
 	case endedFile:
 		return engine.Ended
+	case inboxFile:
+		return engine.Inbox
 	}
 	return engine.AnyTopic
 }
 
 // Ringer touches the doorbell of one ledger, after its commits. It is not safe for concurrent use.
-type Ringer struct{ claimable, ended bell }
+type Ringer struct{ claimable, ended, inbox bell }
 
 // Ring wakes those who wait for the topics.
 func (r *Ringer) Ring(path string, topics engine.Topic) {
@@ -148,12 +151,16 @@ func (r *Ringer) Ring(path string, topics engine.Topic) {
 	if topics&engine.Ended != 0 {
 		r.ended.ring(path, endedFile)
 	}
+	if topics&engine.Inbox != 0 {
+		r.inbox.ring(path, inboxFile)
+	}
 }
 
 // Close closes the files.
 func (r *Ringer) Close() {
 	r.claimable.close()
 	r.ended.close()
+	r.inbox.close()
 }
 
 // bell is one of the files.

@@ -1,4 +1,4 @@
-package outbox
+package intake
 
 import (
 	"bytes"
@@ -6,11 +6,41 @@ import (
 	"fmt"
 	"time"
 
-	"jobledger/commands"
 	"jobledger/ledger/event"
 )
 
-// row is an Enqueue as the column job has it, without its id and payload, which have columns of their own.
+// Reference is commands.Dependency.
+type Reference interface {
+	~struct {
+		Job event.JobID
+		On  event.Ending
+	}
+}
+
+// Job is commands.Enqueue, which says what the fields are: the two are converted into each other.
+type Job[D Reference] struct {
+	ID          string
+	Queue       string
+	Payload     []byte
+	Key         string
+	UniqueWhile string
+	OnDuplicate string
+	Priority    int
+	RunAt       time.Time
+	MaxAttempts int
+	MaxRuntime  time.Duration
+	Version     string
+	Requires    []string
+	Tags        map[string]string
+	Group       string
+	Backoff     event.Backoff
+	Form        string
+	After       []D
+	Before      []D
+	Hold        bool
+}
+
+// row is a Job as the column job has it, without its id and payload, which have columns of their own.
 type row struct {
 	Queue       string            `json:"queue"`
 	Key         string            `json:"key,omitempty"`
@@ -36,10 +66,9 @@ type backoff struct {
 	Factor float64       `json:"factor"`
 }
 
-func encode(e commands.Enqueue) (string, error) {
-	if e.Form != "" { // writers of that table would run programs as the user of a worker
-		return "", &commands.InvalidError{Field: "form", Got: e.Form, Allowed: "none: an outbox takes no commands"}
-	}
+// Encode returns what the column job has of e. A Form is left out: writers of such a table would run programs
+// as the user of a worker.
+func Encode[D Reference](e Job[D]) (string, error) {
 	r := row{
 		Queue: e.Queue, Key: e.Key, UniqueWhile: e.UniqueWhile, OnDuplicate: e.OnDuplicate, Priority: e.Priority,
 		MaxAttempts: e.MaxAttempts, MaxRuntime: e.MaxRuntime, Version: e.Version, Requires: e.Requires,
@@ -56,15 +85,16 @@ func encode(e commands.Enqueue) (string, error) {
 	return string(text), err
 }
 
-// decode is strict: what a later version of this program wrote, and this one does not know, must not be lost.
-func decode(id, text string, payload []byte) (commands.Enqueue, error) {
+// Decode returns the job of a row. It is strict: what a later version of this program wrote, and this one
+// does not know, must not be lost.
+func Decode[D Reference](id, text string, payload []byte) (Job[D], error) {
 	var r row
 	d := json.NewDecoder(bytes.NewReader([]byte(text)))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&r); err != nil {
-		return commands.Enqueue{}, err
+		return Job[D]{}, err
 	}
-	e := commands.Enqueue{
+	e := Job[D]{
 		ID: id, Queue: r.Queue, Payload: payload, Key: r.Key, UniqueWhile: r.UniqueWhile,
 		OnDuplicate: r.OnDuplicate, Priority: r.Priority, MaxAttempts: r.MaxAttempts, MaxRuntime: r.MaxRuntime,
 		Version: r.Version, Requires: r.Requires, Tags: r.Tags, Group: r.Group, Hold: r.Hold,
@@ -76,26 +106,30 @@ func decode(id, text string, payload []byte) (commands.Enqueue, error) {
 		e.Backoff = event.Backoff{Min: r.Backoff.Min, Max: r.Backoff.Max, Factor: r.Backoff.Factor}
 	}
 	var err error
-	if e.After, err = dependencies(r.After); err == nil {
-		e.Before, err = dependencies(r.Before)
+	if e.After, err = dependencies[D](r.After); err == nil {
+		e.Before, err = dependencies[D](r.Before)
 	}
 	return e, err
 }
 
-func references(list []commands.Dependency) (texts []string) {
-	for _, d := range list {
+func references[D Reference](list []D) (texts []string) {
+	for _, one := range list {
+		d := struct {
+			Job event.JobID
+			On  event.Ending
+		}(one)
 		texts = append(texts, event.FormatReference(d.Job, max(d.On, event.OnSucceeded)))
 	}
 	return texts
 }
 
-func dependencies(texts []string) (list []commands.Dependency, err error) {
+func dependencies[D Reference](texts []string) (list []D, err error) {
 	for _, text := range texts {
 		id, on, err := event.ParseReference(text)
 		if err != nil {
 			return nil, fmt.Errorf("a dependency: %w", err)
 		}
-		list = append(list, commands.Dependency{Job: id, On: on})
+		list = append(list, D{Job: id, On: on})
 	}
 	return list, nil
 }
