@@ -11,6 +11,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/deps"
+	"jobledger/projection/inbox"
 )
 
 // Apply carries out c on the job with this id and returns the job after it; with a RefusedError too.
@@ -70,7 +71,7 @@ func jobWith(ctx context.Context, tx *ledger.Tx, id event.JobID) (j projection.J
 	}
 	j, ok, err := projection.Get(ctx, tx, id)
 	if err == nil && !ok {
-		err = fmt.Errorf("%w: %s", ErrNoJob, id)
+		err = inbox.Missing(ctx, tx, id, ErrNoJob)
 	}
 	return j, err
 }

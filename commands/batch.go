@@ -56,9 +56,7 @@ func (s *Service) ApplyAndClaim(ctx context.Context, actor string, ops []Op, r C
 		}
 	}
 	r.setDefaults()
-	if s.Store != nil {
-		_ = s.takeIn(ctx, false) // it is tried again, and the ops and the claim do not depend on it
-	}
+	_ = s.takeIn(ctx, false) // it is tried again, and the ops and the claim do not depend on it
 	return s.applyOrIsolate(ctx, actor, ops, r)
 }
 

@@ -31,7 +31,7 @@ func roleSites(t *testing.T) (owner site, members map[string]site) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	members = make(map[string]site)
-	for _, role := range []string{"worker", "archiver", "auditor"} {
+	for _, role := range []string{"worker", "archiver", "auditor", "enqueuer"} {
 		owner.administer(at, `CREATE ROLE a`+role+` LOGIN PASSWORD 'x'`, `GRANT jobledger_`+role+` TO a`+role)
 		u := must(url.Parse(at))(t)
 		u.User = url.UserPassword("a"+role, "x")

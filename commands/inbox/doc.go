@@ -38,7 +38,7 @@
 //
 // With PostgreSQL, a user who is granted the role jobledger_enqueuer (see roles.sql) may insert id, job and
 // payload, and nothing else: not read, claim or record anything. Programs in other languages insert rows too;
-// the columns are a contract, which "jobledger docs inbox" states.
+// the columns are a contract, which "jobledger help go" states.
 //
 // Files in reading order: enqueue.go ([Enqueue], [EnqueueMany], [In]), open.go ([Open]), refused.go.
 //

@@ -44,6 +44,9 @@ type Mover[D Reference] struct {
 // of rows or has not looked for a second. With all it moves all that there are; otherwise so many that a
 // caller with something else to do does not wait long.
 func (m Mover[D]) Move(ctx context.Context, all bool) (err error) {
+	if m.Store == nil {
+		return nil
+	}
 	look, sure := m.Store.InboxDue()
 	if !look && !all {
 		return nil

@@ -9,6 +9,7 @@
 package await
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/inbox"
 )
 
 // How often is polled at most.
@@ -95,7 +97,10 @@ func divide(ctx context.Context, store *ledger.Store, ids []event.JobID) (ended 
 			case err != nil:
 				return err
 			case !ok:
-				return fmt.Errorf("%w: %s", commands.ErrNoJob, id)
+				if place, err := inbox.Where(ctx, tx, id); err != nil || !place.Waits {
+					return cmp.Or(err, inbox.Missing(ctx, tx, id, commands.ErrNoJob))
+				}
+				open = append(open, id)
 			case j.State.Final():
 				ended = append(ended, j)
 			default:
@@ -105,6 +110,14 @@ func divide(ctx context.Context, store *ledger.Store, ids []event.JobID) (ended 
 		return nil
 	})
 	return ended, open, err
+}
+
+// Comes reports whether a job that the ledger does not have waits in its inbox.
+func Comes(ctx context.Context, store *ledger.Store, id event.JobID) bool {
+	place, err := ledger.Read(ctx, store, func(tx *ledger.Tx) (inbox.Place, error) {
+		return inbox.Where(ctx, tx, id)
+	})
+	return err == nil && place.Waits
 }
 
 // look compares the ledger, whose last event is at tail, with what was seen, and takes in its end.

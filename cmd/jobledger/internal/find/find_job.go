@@ -13,6 +13,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/inbox"
 )
 
 // candidates is how many jobs an error lists where several are meant.
@@ -46,7 +47,7 @@ func (r Ref) findByPrefix(ctx context.Context, tx *ledger.Tx, prefix string) (pr
 			"%q is not a job id; an id is 26 characters, or the beginning of one", r.ID)
 	}
 	found, err := projection.Find(ctx, tx, prefix, candidates+1)
-	return r.only(found, err, "is the beginning of several ids", "give more of it, or its end as in …"+
+	return r.only(ctx, tx, found, err, "is the beginning of several ids", "give more of it, or its end as in …"+
 		suffixOf(found))
 }
 
@@ -56,13 +57,13 @@ func (r Ref) findBySuffix(ctx context.Context, tx *ledger.Tx, suffix string) (pr
 			"%q is not the end of a job id; give at least its last %d characters", r.ID, leastSuffix)
 	}
 	found, err := projection.FindBySuffix(ctx, tx, suffix, candidates+1)
-	return r.only(found, err, "is the end of several ids", "give more of it")
+	return r.only(ctx, tx, found, err, "is the end of several ids", "give more of it")
 }
 
 func (r Ref) findByKey(ctx context.Context, tx *ledger.Tx) (projection.Job, error) {
 	if r.Queue == "" {
 		found, err := projection.FindByKey(ctx, tx, r.Key, candidates+1)
-		return r.only(found, err, "is a key in several queues", "say which with --queue (-q)")
+		return r.only(ctx, tx, found, err, "is a key in several queues", "say which with --queue (-q)")
 	}
 	j, ok, err := projection.GetByKey(ctx, tx, r.Queue, r.Key)
 	if err == nil && !ok {
@@ -74,7 +75,7 @@ func (r Ref) findByKey(ctx context.Context, tx *ledger.Tx) (projection.Job, erro
 func (r Ref) findLast(ctx context.Context, tx *ledger.Tx) (projection.Job, error) {
 	if r.Queue == "" {
 		found, err := projection.List(ctx, tx, projection.Filter{Until: r.until, Limit: 1})
-		return r.only(found, err, "", "")
+		return r.only(ctx, tx, found, err, "", "")
 	}
 	j, ok, err := projection.Newest(ctx, tx, r.Queue, r.until)
 	if err == nil && !ok {
@@ -84,10 +85,13 @@ func (r Ref) findLast(ctx context.Context, tx *ledger.Tx) (projection.Job, error
 }
 
 // only returns the job found if it is the only one.
-func (r Ref) only(found []projection.Job, err error, several, hint string) (projection.Job, error) {
+func (r Ref) only(ctx context.Context, tx *ledger.Tx, found []projection.Job, err error, several, hint string) (
+	projection.Job, error) {
 	switch {
 	case err != nil:
 		return projection.Job{}, err
+	case len(found) == 0 && len(r.ID) == ulid.EncodedSize:
+		return projection.Job{}, inbox.Missing(ctx, tx, event.JobID(r.ID), commands.ErrNoJob)
 	case len(found) == 0:
 		return projection.Job{}, fmt.Errorf("%w: %s", commands.ErrNoJob, r)
 	case len(found) == 1:

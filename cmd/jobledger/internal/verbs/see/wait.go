@@ -73,6 +73,9 @@ func (p *Verbs) Wait() cli.Verb {
 			for _, ref := range refs {
 				j, err := ref.Read(c.Context, service)
 				gone := errors.Is(err, commands.ErrNoJob)
+				if gone && await.Comes(c.Context, service.Store, event.JobID(ref.ID)) {
+					gone, err, j.ID = false, nil, event.JobID(strings.ToUpper(ref.ID))
+				}
 				if gone {
 					j, err = archived.Job(c.Context, service, ref, err)
 				}
