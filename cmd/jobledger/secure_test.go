@@ -79,7 +79,7 @@ func TestFileModesOwnerOnly(t *testing.T) {
 	made := `begun|backup\.db|incident(/(report\.md|depth\.svg|events\.jsonl|` +
 		`attempts\.csv|trace\.json|manifest\.json))?|` +
 		`(replayed|imported)\.db|` +
-		`jobledger\.db(-wal|-shm|\.bell(/(bell|ended|gate|lock))?|\.logs(/[0-9A-Z]{26}(/1\.(out|err))?)?)?`
+		`jobledger\.db(-wal|-shm|\.bell(/(bell|ended|inbox|gate|lock))?|\.logs(/[0-9A-Z]{26}(/1\.(out|err))?)?)?`
 	open, closed := openToOthers(t, s.dir)
 	for _, name := range closed {
 		if !regexp.MustCompile("^(" + made + ")$").MatchString(name) {
