@@ -88,10 +88,7 @@ func (s *Service) Ready(ctx context.Context, r ClaimRequest) (ready bool, next t
 		return false, next, err
 	}
 	err = s.peek(ctx, func(tx *ledger.Tx) error {
-		rows, err := inbox.Ask(tx)
-		if err != nil {
-			return err
-		}
+		rows := inbox.Ask(tx)
 		next, err = claims.NextRunAt(ctx, tx, r.want(nil))
 		waits, askErr := rows.Answer(ctx)
 		ready = waits || !next.IsZero() && !next.After(tx.Now())

@@ -62,16 +62,22 @@ func Remove(tx *ledger.Tx, rows []Row) error {
 }
 
 // Question is whether the inbox has a row, which the database may find out meanwhile.
-type Question struct{ asked *ledger.PendingQuery }
+type Question struct {
+	asked *ledger.PendingQuery
+	err   error
+}
 
-// Ask asks whether the inbox has a row.
-func Ask(tx *ledger.Tx) (Question, error) {
-	asked, err := tx.Prefetch(`SELECT 1 FROM inbox LIMIT 1`)
-	return Question{asked}, err
+// Ask asks whether the inbox has a row. Answer must be called.
+func Ask(tx *ledger.Tx) (q Question) {
+	q.asked, q.err = tx.Prefetch(`SELECT 1 FROM inbox LIMIT 1`)
+	return q
 }
 
 // Answer waits for the answer.
 func (q Question) Answer(ctx context.Context) (some bool, err error) {
+	if q.err != nil {
+		return false, q.err
+	}
 	rows, err := q.asked.Rows(ctx)
 	var one int64
 	return table.First(rows, err, &one)

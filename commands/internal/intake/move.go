@@ -53,11 +53,8 @@ func (m Mover[D]) Move(ctx context.Context, all bool) (err error) {
 	}
 	if !sure {
 		some := false
-		err := m.Store.Peek(ctx, func(tx *ledger.Tx) error {
-			asked, err := inbox.Ask(tx)
-			if err == nil {
-				some, err = asked.Answer(ctx)
-			}
+		err := m.Store.Peek(ctx, func(tx *ledger.Tx) (err error) {
+			some, err = inbox.Ask(tx).Answer(ctx)
 			return err
 		})
 		if err != nil || !some {
