@@ -85,8 +85,8 @@ func (r Ref) findLast(ctx context.Context, tx *ledger.Tx) (projection.Job, error
 }
 
 // only returns the job found if it is the only one.
-func (r Ref) only(ctx context.Context, tx *ledger.Tx, found []projection.Job, err error, several, hint string) (
-	projection.Job, error) {
+func (r Ref) only(ctx context.Context, tx *ledger.Tx, found []projection.Job, err error,
+	several, hint string) (projection.Job, error) {
 	switch {
 	case err != nil:
 		return projection.Job{}, err

@@ -82,7 +82,8 @@ func (r Ref) findByNumber(ctx context.Context, tx *ledger.Tx) (projection.Job, e
 	if j, ok := numbered[r.NO]; ok && (len(found) != 1 || found[0].N != j.N) {
 		found = append([]projection.Job{j}, found...)
 	}
-	j, err := r.only(ctx, tx, found, nil, "is a number or the beginning of an id of several jobs", "give the whole id")
+	j, err := r.only(ctx, tx, found, nil, "is a number or the beginning of an id of several jobs",
+		"give the whole id")
 	if len(found) == 0 {
 		err = fault.WithHint(err, "the numbers of jobs are in the column NO of 'jobledger list'")
 	}
