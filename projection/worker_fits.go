@@ -15,6 +15,9 @@ func Fits(j Job, version string, capabilities []string) (bool, string) {
 	if slices.Contains(capabilities, event.LabelArgv) && !slices.Contains(j.Requires, event.LabelArgv) {
 		return false, "it carries no command"
 	}
+	if run := event.RunOf(capabilities); run != "" && event.RunOf(j.Requires) != run {
+		return false, "the worker takes only the jobs of its own run"
+	}
 	for _, label := range j.Requires {
 		if !slices.Contains(capabilities, label) {
 			return false, fmt.Sprintf("it requires the capability %q", label)
