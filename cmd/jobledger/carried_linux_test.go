@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -194,6 +195,47 @@ func TestCommandsOfNobodyElse(t *testing.T) {
 		t.Errorf("exit code %d: %s", o.code, o.stderr)
 	}
 	if o := s.as(adaUID, "verify"); o.code != cli.ExitOK {
+		t.Error(o.stdout)
+	}
+}
+
+// A folder that the group may write, as a umask of 002 makes it, is safe below one that nobody else may enter,
+// and no longer once others may, or where a link leads to it from elsewhere.
+func TestCommandsBelowClosedFolder(t *testing.T) {
+	t.Parallel()
+	s := ownLedger(t)
+	s.ok(os.Mkdir(s.path("in"), 0o755))
+	s.ok(os.Chown(s.path("in"), adaUID, sharedGID))
+	s.chmod("in", 0o775)
+	s.ok(os.Rename(s.path("jobs.db"), s.path("in/jobs.db")))
+	s.ok(os.Symlink(s.path("in"), filepath.Join(filepath.Dir(s.dir), "way")))
+	work := func(db string, want int, why string) {
+		t.Helper()
+		o := s.as(adaUID, "work", "-q", "sh", "--commands", "--drain", "--db", db)
+		if o.code != want || !matches(why, o.stderr) {
+			t.Errorf("%s: exit code %d: %s", db, o.code, o.stderr)
+		}
+	}
+	direct, link := s.path("in/jobs.db"), filepath.Join(filepath.Dir(s.dir), "way/jobs.db")
+	const refused = `others may write the folder .*in \(mode 0775\)`
+	for mode, want := range map[os.FileMode]int{0o755: cli.ExitUsage, 0o750: cli.ExitUsage, 0o711: cli.ExitUsage,
+		0o770: cli.ExitUsage, 0o700: cli.ExitOK, 0o744: cli.ExitOK} {
+		s.chmod(".", mode)
+		if why := refused; want == cli.ExitOK {
+			work(direct, want, `0 claimed`)
+			work(link, want, `0 claimed`)
+		} else {
+			work(direct, want, why+`|others may write the folder`)
+			work(link, want, why+`|others may write the folder`)
+		}
+	}
+	s.chmod(".", 0o700)
+	bob := s.commandAs(bobUID, "-c", "echo >"+s.path("in/x"))
+	bob.Dir, bob.Args[3] = "/", "sh"
+	if o := s.outcomeOf(bob); o.code == 0 || !matches("ermission denied", o.stderr) {
+		t.Errorf("bob makes a file there: %d, %s", o.code, o.stderr)
+	}
+	if o := s.as(adaUID, "verify", "--db", direct); o.code != cli.ExitOK {
 		t.Error(o.stdout)
 	}
 }

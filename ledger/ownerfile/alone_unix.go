@@ -3,6 +3,7 @@
 package ownerfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,7 +17,8 @@ import (
 // Alone returns who else, besides this user and root, may change the file at path or put another one in its
 // place, as an error; nil if no user may. It looks at the file that is open by that path, at the names after
 // it that are there, at each folder up to the root, and where there are links, at the folders of both ends. A
-// sticky folder of root's, such as /tmp, is safe where the next folder is this user's own.
+// sticky folder of root's, such as /tmp, is safe where the next folder is this user's own. A folder that
+// others may write is safe below one that no other user may enter, such as a home of mode 0700.
 func Alone(path string, after ...string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -66,9 +68,13 @@ const maxLinks = 40
 
 // aloneWay checks the folders above path, and those above each end of a link.
 func aloneWay(path string, links int) error {
+	var reached error // a folder below that others may write, if they can reach it
 	below, err := os.Lstat(path)
 	for err == nil && path != filepath.Dir(path) {
 		if below.Mode()&fs.ModeSymlink != 0 {
+			if reached != nil { // what is above the link is not above the folder
+				return reached
+			}
 			to, err := os.Readlink(path)
 			if err == nil && links == maxLinks {
 				err = syscall.ELOOP
@@ -104,11 +110,15 @@ func aloneWay(path string, links int) error {
 		case sticky && !(Share{}).Owns(below):
 			return fmt.Errorf("%s belongs to %s", path, ownerOf(below))
 		case open && !sticky:
-			return fmt.Errorf("others may write the folder %s (mode %04o)", folder, info.Mode().Perm())
+			reached = cmp.Or(reached, fmt.Errorf("others may write the folder %s (mode %04o)", folder,
+				info.Mode().Perm()))
+		}
+		if info.Mode()&0o011 == 0 { // an access list lets nobody in either: the group's bits are its mask
+			reached = nil
 		}
 		path, below = folder, info
 	}
-	return err
+	return cmp.Or(err, reached)
 }
 
 func ownerOf(info fs.FileInfo) string {
