@@ -88,7 +88,7 @@ var stages = [][]string{
 	{"cmd/jobledger/internal/cli/jobverb"},
 	{"cmd/jobledger/internal/bench", "cmd/jobledger/internal/demo", "cmd/jobledger/internal/doctor",
 		"cmd/jobledger/internal/files", "cmd/jobledger/internal/files/joblines"},
-	{"cmd/jobledger/internal/incident", "cmd/jobledger/internal/nighttest"},
+	{"cmd/jobledger/internal/incident", "cmd/jobledger/internal/many", "cmd/jobledger/internal/nighttest"},
 	{"cmd/jobledger/internal/web/access", "cmd/jobledger/internal/web/chart",
 		"cmd/jobledger/internal/web/hook", "cmd/jobledger/internal/web/sqltext"},
 	{"cmd/jobledger/internal/web/draw"},

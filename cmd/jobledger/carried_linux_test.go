@@ -199,8 +199,8 @@ func TestCommandsOfNobodyElse(t *testing.T) {
 	}
 }
 
-// A folder that the group may write, as a umask of 002 makes it, is safe below one that nobody else may enter,
-// and no longer once others may, or where a link leads to it from elsewhere.
+// A folder that the group may write, as a umask of 002 makes it, is safe below one that no other user may
+// enter, and not once others may.
 func TestCommandsBelowClosedFolder(t *testing.T) {
 	t.Parallel()
 	s := ownLedger(t)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -45,8 +44,7 @@ func cannotCarry(job projection.Job, code string, why error) commands.Command {
 func (c *Command) carried(job projection.Job, spec *child.Spec) commands.Command {
 	if c.May != nil {
 		if err := c.May(); err != nil {
-			c.cannotRun(&StartError{Code: exitCannotRun, Err: err})
-			return commands.Release{Token: job.Token, Reason: reason(err)}
+			return c.giveBack(job, err)
 		}
 	}
 	if job.Form != event.FormArgv {
@@ -72,9 +70,9 @@ func (c *Command) carried(job projection.Job, spec *child.Spec) commands.Command
 			vars[name] = value
 		}
 	}
-	path, code, err := findProgram(form.Argv[0], form.Dir, vars["PATH"])
+	path, exit, err := child.Find(form.Argv[0], form.Dir, vars["PATH"])
 	if err != nil {
-		return cannotCarry(job, code, err)
+		return cannotCarry(job, codeOf(exit), err)
 	}
 	spec.Path, spec.Name, spec.Args = path, form.Argv[0], form.Argv[1:]
 	spec.Dir, spec.Stdin, spec.Env = form.Dir, form.Stdin, nil
@@ -86,35 +84,6 @@ func (c *Command) carried(job projection.Job, spec *child.Spec) commands.Command
 	}
 	spec.Env = append(append(spec.Env, traceOf(job)...), Environment(c.DB, job)...)
 	return nil
-}
-
-// findProgram returns the file of a program as a shell in dir finds it: a name with a / is a path, and others
-// are searched in path, whose entries are from the root. code says why there is none.
-func findProgram(name, dir, path string) (file, code string, err error) {
-	places := filepath.SplitList(path)
-	if strings.Contains(name, "/") {
-		places = []string{""}
-		if !filepath.IsAbs(name) {
-			places = []string{dir}
-		}
-	}
-	code, err = codeNotFound, fmt.Errorf("%s: there is no such program in %s", name, path)
-	for _, place := range places {
-		if place != "" && !filepath.IsAbs(place) || place == "" && !filepath.IsAbs(name) {
-			continue
-		}
-		at := filepath.Join(place, name)
-		info, statErr := os.Stat(at)
-		switch {
-		case statErr == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0:
-			return at, "", nil
-		case statErr == nil:
-			code, err = codeCannotRun, fmt.Errorf("%s cannot be run: its mode is %s", at, info.Mode())
-		case strings.Contains(name, "/"):
-			err = statErr
-		}
-	}
-	return "", code, err
 }
 
 // maxEnvFile is the size of a file with variables, in bytes.

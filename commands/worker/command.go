@@ -38,6 +38,11 @@ type Command struct {
 	// all may be run.
 	May func() error
 
+	// Begin returns what receives the output of an attempt at a job, in place of Stdout and Stderr, and what is
+	// called with its end before that is recorded: a Stop then keeps the worker from claiming another job with
+	// it. With an error the job is given back, and the worker stops. nil: Stdout and Stderr receive it.
+	Begin func(job projection.Job) (stdout, stderr io.Writer, ended func(commands.Command), err error)
+
 	DB   string   // passed on as JOBLEDGER_DB, or as JOBLEDGER_URL if it is the URL of a server
 	Also []string // more variables that the program gets, as NAME=VALUE
 
@@ -133,6 +138,12 @@ func (c *Command) Unusable() *StartError {
 	return c.unusable
 }
 
+// giveBack releases job and stops the worker, because of err.
+func (c *Command) giveBack(job projection.Job, err error) commands.Command {
+	c.cannotRun(&StartError{Code: exitCannotRun, Err: err})
+	return commands.Release{Token: job.Token, Reason: reason(err)}
+}
+
 // cannotRun records why the command cannot be run, which stops the worker.
 func (c *Command) cannotRun(why *StartError) {
 	c.mu.Lock()
@@ -178,10 +189,25 @@ func (c *Command) logLimit() int64 { return cmp.Or(c.LogLimit, attemptlog.Defaul
 
 func (c *Command) run(t *task) commands.Command {
 	job := t.current()
+	if c.Begin == nil {
+		return c.runInto(t, c.output(c.Stdout, job), c.output(c.Stderr, job))
+	}
+	stdout, stderr, ended, err := c.Begin(job)
+	if err != nil {
+		return c.giveBack(job, err)
+	}
+	end := c.runInto(t, stdout, stderr)
+	ended(end)
+	return end
+}
+
+// runInto runs the command of t, with its output to these writers.
+func (c *Command) runInto(t *task, stdout, stderr io.Writer) commands.Command {
+	job := t.current()
 	streams := c.capture(job)
 	spec := child.Spec{
 		Supervisor: c.Supervisor, Path: c.Path, Args: c.Args, Env: c.environment(job), Stdin: job.Payload,
-		Stdout: c.output(c.Stdout, job), Stderr: c.output(c.Stderr, job),
+		Stdout: stdout, Stderr: stderr,
 		Copies:      [2]io.Writer{&streams[0], &streams[1]},
 		ResultLimit: c.ResultLimit, KillAfter: c.KillAfter, Lease: t.deadlines(),
 		CannotEnd: t.setCannotEnd, Keeper: c.keeper(job, t.requested),

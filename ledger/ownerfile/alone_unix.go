@@ -113,7 +113,7 @@ func aloneWay(path string, links int) error {
 			reached = cmp.Or(reached, fmt.Errorf("others may write the folder %s (mode %04o)", folder,
 				info.Mode().Perm()))
 		}
-		if info.Mode()&0o011 == 0 { // an access list lets nobody in either: the group's bits are its mask
+		if info.Mode()&0o011 == 0 { // an access list lets no user in either: the group's bits are its mask
 			reached = nil
 		}
 		path, below = folder, info

@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"errors"
+	"strconv"
+
 	"jobledger/cmd/jobledger/internal/fault"
 )
 
@@ -31,6 +34,11 @@ func Exitf(code int, format string, args ...any) error { return fault.Exitf(code
 
 // Usagef is [fault.Usagef].
 func Usagef(format string, args ...any) error { return fault.Usagef(format, args...) }
+
+// Quietly ends the program with a code, and without a word.
+func Quietly(code int) error {
+	return &fault.Error{Code: code, Err: errors.New("exit code " + strconv.Itoa(code)), Quiet: true}
+}
 
 // WithHint is [fault.WithHint].
 func WithHint(err error, format string, args ...any) error {

@@ -38,6 +38,20 @@ func (g *Progress) Add(n int) {
 	}
 }
 
+// Say changes what the bar is about.
+func (g *Progress) Say(what string) {
+	if g != nil {
+		g.bar.Describe(what)
+	}
+}
+
+// Clear takes the bar off the screen, for what is printed there. The next Add or Say shows it again.
+func (g *Progress) Clear() {
+	if g != nil {
+		_ = g.bar.Clear()
+	}
+}
+
 // To returns a function that reports how many steps are done in all. A lower number than before means that
 // the work has started again.
 func (g *Progress) To() func(done int64) {

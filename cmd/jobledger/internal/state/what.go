@@ -13,8 +13,12 @@ import (
 	"jobledger/projection"
 )
 
-// TitleTag is the tag that says what a job is.
-const TitleTag = "title"
+// TitleTag is the tag that says what a job is, BatchTag the one with the name of the run that made it with
+// others.
+const (
+	TitleTag = "title"
+	BatchTag = "batch"
+)
 
 // whatRunes is how many characters of a payload [What] has at most, whatBytes how many bytes it looks at.
 const (
@@ -22,10 +26,14 @@ const (
 	whatBytes = 400
 )
 
-// What says for people what j is: its tag title, else its key, else the command that it carries, or the
+// What says for people what j is: its tag title, else the command that it carries, else its key, else the
 // beginning of its payload, in one line; "": nothing says it.
 func What(ctx context.Context, tx *ledger.Tx, j projection.Job) (string, error) {
-	if text := cmp.Or(j.Tags[TitleTag], j.Key); text != "" {
+	text := j.Tags[TitleTag]
+	if j.Form == "" || j.Erased {
+		text = cmp.Or(text, j.Key)
+	}
+	if text != "" {
 		return text, nil
 	}
 	if j.Erased {

@@ -145,7 +145,11 @@ func (r *reasons) queued() {
 	full := r.limit()
 	fit := r.Fitting
 	if len(fit) == 0 && event.RunOf(j.Requires) != "" {
-		r.wait("worker", "Only the process of its 'jobledger run' may take it.")
+		again := ""
+		if batch := j.Tags[BatchTag]; batch != "" {
+			again = r.hint(" Where that has ended, 'jobledger run --resume %s' goes on.", words.QuoteShell(batch))
+		}
+		r.wait("worker", "Only the process of its 'jobledger run' may take it.%s", again)
 	} else if len(fit) == 0 {
 		r.wait("worker", "%s", r.noWorker())
 	}

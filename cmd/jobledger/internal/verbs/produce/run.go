@@ -2,6 +2,7 @@ package produce
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"time"
 
@@ -10,8 +11,10 @@ import (
 	"jobledger/cmd/jobledger/internal/cli/jobverb"
 	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/files/joblines"
+	"jobledger/cmd/jobledger/internal/many"
 	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/commands"
+	"jobledger/commands/argv"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection/defaults"
@@ -41,9 +44,10 @@ func (p *Verbs) Run() cli.Verb {
 			"SHELL are those of the worker's user. What is recorded stays in backups and exports: a secret " +
 			"belongs into --env-file, of which only the path is recorded; the worker reads NAME=VALUE " +
 			"lines from it at each start.\n" +
+			many.About +
 			"The queues run and bg are made at first use. Any other one is made by 'jobledger queue set -q " +
 			"Q --commands'. Without a ledger in this folder, or one of the user's, the user's is made.",
-		Rest: "CMD ARGS…", RestBegins: true,
+		Rest: "CMD ARGS…", RestBegins: true, NoRest: "resume",
 		Flags: slices.Concat([]cli.Flag{
 			&cli.BoolFlag{Name: "background", Aliases: []string{"b"}, Usage: "enqueue it for a worker, and end"},
 			&cli.StringFlag{Name: "queue", Aliases: []string{"q"}, Usage: "the `QUEUE`", DefaultText: "run, or bg " +
@@ -64,24 +68,39 @@ func (p *Verbs) Run() cli.Verb {
 			cli.DurationFlag("delay", "with -b: not before `D` from now", "", 0, commands.MaxRunTime, false),
 			&cli.BoolFlag{Name: "hold", Usage: "with -b: wait until 'jobledger unblock'"},
 			cli.DurationFlag("kill-after", "KILL comes `D` after TERM", "10s", time.Millisecond, time.Hour, false),
+			cli.DurationFlag("lease", "a claim holds for `D` without a heartbeat", "1m", commands.MinLease,
+				commands.MaxLease, false),
 			&cli.BoolFlag{Name: "start", Usage: "with -b: start a worker where none serves the queue, on a " +
 				"terminal or not"},
 			&cli.BoolFlag{Name: "no-start", Usage: "with -b: start no worker"},
-		}),
+		}, many.Flags()),
 		Examples: []cli.Example{
 			{"jobledger run make -j4 test", "now, with its output and its exit code"},
 			{"jobledger run -b --title nightly-image ./image.sh", "in the background"},
 			{"jobledger run --sh 'gzip -c a | wc -c >size'", "a line for the shell"},
+			{"ls *.jpg | jobledger run -j 4 --lines - --batch webp convert {} {.}.webp",
+				"a job for each line, four at a time"},
+			{"jobledger run --sh 'tar c {1} | ssh {2} tar x' ::: etc home ::: alpha beta",
+				"a job for each of the four pairs"},
+			{"jobledger run --resume webp", "what a halt, ^C or a crash left of a batch"},
 			{"jobledger run -b --after 4711 --env-file ~/.backup-env ./backup.sh",
 				"after another job, with a password that is not recorded"},
 		},
-		Exits: []int{cli.ExitBusy, cli.ExitTimedOut, cli.ExitRunFailed, cli.ExitCannotRun, cli.ExitNotFound},
-		Run:   p.run,
+		Exits: []int{cli.ExitNotSucceeded, cli.ExitBusy, cli.ExitTimedOut, cli.ExitRunFailed,
+			cli.ExitCannotRun, cli.ExitNotFound},
+		Run: p.run,
 	}
 }
 
 func (p *Verbs) run(c *cli.Context) error {
 	back := c.Bool("background")
+	lines := many.Program{Program: p.Program, Carried: p.carried, MakeQueue: p.makeQueue}
+	if is, err := lines.Is(c); is || err != nil {
+		if err == nil {
+			err = lines.Run(c)
+		}
+		return ofRun(err)
+	}
 	if !back {
 		for _, name := range []string{"after", "run-at", "delay", "hold", "start", "no-start"} {
 			if c.IsSet(name) {
@@ -89,7 +108,7 @@ func (p *Verbs) run(c *cli.Context) error {
 			}
 		}
 	}
-	e, err := p.carried(c)
+	e, _, err := p.carried(c)
 	if err == nil {
 		err = p.UseOwnPlace()
 	}
@@ -115,15 +134,18 @@ func ofRun(err error) error {
 	if err == nil {
 		return nil
 	}
+	if quiet, ok := errors.AsType[*fault.Error](err); ok && quiet.Quiet {
+		return err
+	}
 	_, _, hint := fault.Explain(err)
 	return &fault.Error{Code: cli.ExitRunFailed, Err: err, Hint: hint}
 }
 
-// carried is the job that the flags and the words after them describe.
-func (p *Verbs) carried(c *cli.Context) (e commands.Enqueue, err error) {
-	form, err := jobcmd.Form(p.Program, c)
+// carried is the job that the flags and the words of the command describe, and what it carries.
+func (p *Verbs) carried(c *cli.Context) (e commands.Enqueue, form argv.Form, err error) {
+	form, err = jobcmd.Form(p.Program, c)
 	if err != nil {
-		return e, err
+		return e, form, err
 	}
 	jobcmd.SaySecrets(p.Program, form)
 	e = commands.Enqueue{Form: event.FormArgv, Key: c.String("key"), Priority: c.Int("priority"),
@@ -135,16 +157,16 @@ func (p *Verbs) carried(c *cli.Context) (e commands.Enqueue, err error) {
 	}
 	e.MaxRuntime, _ = cli.DurationValue(c, "max-runtime")
 	if e.Payload, err = form.Encode(); err != nil {
-		return e, cli.Usagef("%w", err)
+		return e, form, cli.Usagef("%w", err)
 	}
 	if e.Tags, err = joblines.Tags("--tag", c.StringSlice("tag")); err != nil {
-		return e, err
+		return e, form, err
 	}
 	if title := c.String("title"); title != "" {
 		e.Tags[state.TitleTag] = title
 	}
 	e.RunAt, _, err = jobverb.RunAt(p.Program, c)
-	return e, cmp.Or(err, e.Check())
+	return e, form, cmp.Or(err, e.Check())
 }
 
 // makeQueue makes the queues of run what they are, where they are new: for commands, which are tried once,

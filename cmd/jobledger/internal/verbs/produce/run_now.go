@@ -42,6 +42,7 @@ func (p *Verbs) runNow(c *cli.Context, service *commands.Service, e commands.Enq
 	}
 	request := commands.ClaimRequest{Queues: []string{e.Queue}, Worker: cli.ThisWorker("", ""),
 		Capabilities: []string{label, event.LabelArgv}}
+	request.Lease, _ = cli.DurationValue(c, "lease")
 	ctx, signalled := jobcmd.Stoppable(c.Context)
 	var ended error
 	for ended == nil && !j.State.Final() && ctx.Err() == nil {
@@ -75,7 +76,7 @@ func (p *Verbs) runNow(c *cli.Context, service *commands.Service, e commands.Enq
 	case signal != nil:
 		_ = p.sayEnd(c, service, j) // the code is that of the signal
 		number, _ := signal.(syscall.Signal)
-		return quietly(128 + int(number))
+		return cli.Quietly(128 + int(number))
 	case ended != nil:
 		return ofRun(ended)
 	}
@@ -90,6 +91,7 @@ func (p *Verbs) runClaimed(ctx context.Context, c *cli.Context, service *command
 	defer jobcmd.PassOutputOn(p.Program, command)()
 	w := &worker.Worker{Service: service, Command: command, Process: j.Worker,
 		Log: slog.New(jobcmd.LogHandler(p.Program, slog.LevelError))}
+	w.Lease, _ = cli.DurationValue(c, "lease")
 	after, how, why, err := w.Finish(ctx, j, asked)
 	if err == nil && (how == worker.Lost || how == worker.Cancelled) && why != nil {
 		err = why
@@ -136,13 +138,13 @@ func (p *Verbs) sayEnd(c *cli.Context, service *commands.Service, j projection.J
 	case j.State == event.SucceededState:
 		return nil
 	case j.State != event.FailedState:
-		return quietly(cli.ExitRunFailed)
+		return cli.Quietly(cli.ExitRunFailed)
 	case j.ErrorCode == event.MaxRuntime:
-		return quietly(cli.ExitTimedOut)
+		return cli.Quietly(cli.ExitTimedOut)
 	case exit.Code != nil:
-		return quietly(*exit.Code)
+		return cli.Quietly(*exit.Code)
 	case exit.Signal != "":
-		return quietly(128 + jobcmd.SignalNumber(exit.Signal))
+		return cli.Quietly(128 + jobcmd.SignalNumber(exit.Signal))
 	}
 	code := cli.ExitRunFailed
 	switch j.ErrorCode {
@@ -152,11 +154,6 @@ func (p *Verbs) sayEnd(c *cli.Context, service *commands.Service, j projection.J
 		code = cli.ExitNotFound
 	}
 	return cli.Exitf(code, "%s: %s", j.ErrorCode, j.ErrorDetail)
-}
-
-// quietly ends the program with a code, and without a word.
-func quietly(code int) error {
-	return &fault.Error{Code: code, Err: errors.New("exit code " + strconv.Itoa(code)), Quiet: true}
 }
 
 // runLater enqueues e for a worker, and starts one where that is wanted and none is there.

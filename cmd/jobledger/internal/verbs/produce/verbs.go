@@ -1,6 +1,7 @@
 // Package produce has the verbs that put jobs into queues.
 //
 //   - enqueue.go, enqueue_jsonl.go: [Verbs.Enqueue], one job or a file of them
+//   - run.go, run_now.go: [Verbs.Run], a command in the foreground or the background
 //   - relay.go: [Verbs.Relay], jobs from an outbox
 //   - schedule.go, schedule_see.go: [Verbs.Schedule], jobs at set times
 //   - schedule_import.go, schedule_import_lines.go, crontab.go: those of a crontab
