@@ -169,6 +169,7 @@ func (p *Verbs) openEditor(c *cli.Context, text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	// #nosec G204 -- the user's own editor
 	editor := exec.CommandContext(c.Context, "sh", "-c", `${VISUAL:-${EDITOR:-vi}} "$1"`, "sh", f.Name())
 	editor.Stdin, editor.Stdout, editor.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if err := editor.Run(); err != nil {
