@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,8 +60,8 @@ func (m migrants) job(line string) string {
 	return newest("jobledger run -b --delay 1h echo did")
 }
 
-// TestMigrateFromOneCommandEach: on the page, each command of ours next to one of at, pueue and task-spooler
-// does something, and there are ten tasks of each. The commands of parallel print what ours
+// TestMigrateFromOneCommandEach: on the page, each command of ours next to one of at, GNU parallel, pueue and
+// task-spooler does something, and there are ten tasks of each. The commands of parallel print what ours
 // print, those of at are for the same time, and those of task-spooler are right, where these are installed.
 func TestMigrateFromOneCommandEach(t *testing.T) {
 	t.Parallel()
@@ -71,7 +72,7 @@ func TestMigrateFromOneCommandEach(t *testing.T) {
 	page := readPage(t, "docs/migrate-from.md")
 	code := regexp.MustCompile("`([^`]+)`")
 	ran := 0
-	for _, title := range []string{"at and batch", "pueue", "task-spooler"} {
+	for _, title := range []string{"at and batch", "GNU parallel and xargs", "pueue", "task-spooler"} {
 		_, section, found := strings.Cut(page, "\n## "+title+"\n")
 		section, _, _ = strings.Cut(section, "\n## ")
 		tasks := 0
@@ -116,7 +117,17 @@ func (m migrants) compare(title, theirs, ours, got string) {
 		}
 		return err == nil
 	}
+	sorted := func(text string) []string { return slices.Sorted(strings.Lines(text)) }
 	switch title {
+	case "GNU parallel and xargs":
+		if asks := strings.Contains(theirs, ":::") || strings.HasPrefix(theirs, "printf"); !asks ||
+			strings.Contains(theirs, "--tag") || !has("parallel") {
+			return
+		}
+		out := m.must(strings.Replace(theirs, "parallel ", "parallel --will-cite ", 1))
+		if got = lastLine.ReplaceAllString(got, ""); !slices.Equal(sorted(out), sorted(got)) {
+			m.Errorf("%s printed\n%s%s printed\n%s", theirs, out, ours, got)
+		}
 	case "at and batch":
 		if !strings.Contains(ours, "--run-at") && !strings.Contains(ours, "--delay") || !has("at") {
 			return
@@ -143,3 +154,6 @@ func (m migrants) compare(title, theirs, ours, got string) {
 
 // noLine is in what names a flag or a part, and is not a line to run.
 var noLine = regexp.MustCompile("NAME|--url|&& CMD")
+
+// lastLine is what run says of many commands at the end.
+var lastLine = regexp.MustCompile(`(?m)^jobledger: .*\n`)
