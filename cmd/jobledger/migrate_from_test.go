@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"jobledger/ledger/ledgertest"
 )
 
 // migrants is a shell in an empty folder that is the home of its user too.
@@ -64,6 +66,7 @@ func (m migrants) job(line string) string {
 // task-spooler does something, and there are ten tasks of each. The commands of parallel print what ours
 // print, those of at are for the same time, and those of task-spooler are right, where these are installed.
 func TestMigrateFromOneCommandEach(t *testing.T) {
+	ledgertest.Slow(t)
 	t.Parallel()
 	m := migrants{t, t.TempDir()}
 	if err := os.WriteFile(filepath.Join(m.folder, "script"), []byte("echo did\n"), 0o600); err != nil {
