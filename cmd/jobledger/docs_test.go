@@ -317,7 +317,7 @@ func TestDocsFlagsExist(t *testing.T) {
 	flag := regexp.MustCompile(`(?:^|[\s\x60[])--([a-z][a-z-]*)`)
 	others := []string{"help", "pwprompt", "owner", "encoding", "template", "schema", // of other programs
 		"joblog", "results", "bar", "eta", "retries", "resume", "halt", "sshlogin",
-		"stashed", "unix-socket", "filter"}
+		"stashed", "all-failed", "user", "retry-failed", "pipe", "colsep", "unix-socket", "filter"}
 	for _, page := range pages(t) {
 		for line := range strings.Lines(readPage(t, page)) {
 			for _, m := range flag.FindAllStringSubmatch(line, -1) {
