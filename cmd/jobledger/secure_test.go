@@ -86,7 +86,7 @@ func TestFileModesOwnerOnly(t *testing.T) {
 			t.Errorf("a file that this test does not know: %s", name)
 		}
 	}
-	if got, want := len(closed), 22; got != want {
+	if got, want := len(closed), 23; got != want {
 		t.Errorf("%d files and folders, want %d:\n%s", got, want, strings.Join(closed, "\n"))
 	}
 	// the command's own file, which shows the umask

@@ -67,7 +67,7 @@ func ParseSlots(text string) (n int, err error) {
 		n += cores
 	}
 	if n < 1 || n > maxSlots {
-		return 0, fmt.Errorf("%q: 1 to %d commands run at once", text, maxSlots)
+		return 0, fmt.Errorf("%q: allowed: from 1 to %d at once", text, maxSlots)
 	}
 	return n, nil
 }
