@@ -169,7 +169,7 @@ func TestCannotEndUnsignallable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			u := beginUnsignalled(t, script, `"Max":100000000`)
+			u := beginUnsignalled(t, script, `"Max":1000000000`)
 			want := fmt.Sprintf("said pid %d (root) belongs to root", u.root())
 			if got := u.said("said pid"); got != want {
 				t.Errorf("%q, want %q", got, want)
