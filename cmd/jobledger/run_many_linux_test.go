@@ -39,7 +39,7 @@ func TestRunManyKilled(t *testing.T) {
 		fmt.Fprintf(&want, "begin it's %d\nend it's %d\n", i, i)
 	}
 	s.ok(os.WriteFile(s.path("names"), []byte(names.String()), 0o600))
-	flags := []string{"run", "-k", "-j", "4", "--lease", "4s", "--max-attempts", "2"}
+	flags := []string{"run", "-k", "-j", "4", "--lease", "8s", "--max-attempts", "2"}
 	first := s.outcomeOf(s.command(append(flags, "--batch", "b", "--lines", "names", "sh", "-c", killsOnce)...))
 	if first.code != -1 {
 		t.Fatalf("it was not killed: %+v", first)
@@ -93,7 +93,7 @@ func TestRunManySignals(t *testing.T) {
 func TestRunForegroundKilled(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	w := s.start(s.command("run", "--lease", "4s", "--key", "k", "--sh", `echo $$ >begun; exec sleep 60`))
+	w := s.start(s.command("run", "--lease", "8s", "--key", "k", "--sh", `echo $$ >begun; exec sleep 60`))
 	command := s.pids("begun", 1)
 	s.ok(w.Process.Kill())
 	s.eventually("the command has ended", func() bool { return gone(command) })
