@@ -10,7 +10,7 @@ export async function frame({page, open, context, findings}) {
     url.searchParams.get('at') === 'pos:3');
   const foot = await page.locator('footer p').first().locator('a').evaluateAll((all) => all.map((a) => a.getAttribute('href')));
   if (foot.join(' ') !== '/events/3 /integrity /api/v1/ledger /api') findings.push(`the foot leads to ${foot}`);
-  if (!(await page.locator('nav').innerText()).includes('@')) findings.push('the head does not say who is logged in');
+  if (!(await page.locator('nav#pages').innerText()).includes('@')) findings.push('the head does not say who is logged in');
   for (const path of ['/failures?queue=mail&from=pos:1&to=pos:6', '/lanes?worker=alpha&from=2026-01-02T03:00:00Z&to=2026-01-02T03:30:00Z',
     '/jobs?state=queued&find=queue:mail']) {
     const given = new URL(path, 'http://h').searchParams;
