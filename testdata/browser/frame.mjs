@@ -35,7 +35,7 @@ export async function frame({page, open, context, findings}) {
     await page.locator('h1').click();
     await page.keyboard.press(']');
     await page.waitForURL((url) => url.searchParams.get('at') === 'pos:' + (tail - 1));
-    await page.locator('a.now').click();
+    await page.locator('a.now:not(.button)').click();
     await page.waitForURL((url) => !url.searchParams.has('at'));
     keeps('Now');
   }
