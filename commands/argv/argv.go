@@ -141,6 +141,21 @@ func Decode(payload []byte) (f Form, err error) {
 	return f, f.check()
 }
 
+const shell = "/bin/sh"
+
+// Shell returns the arguments of a command that is text for /bin/sh, which gets args as $1, $2 and so on.
+func Shell(text string, args ...string) []string {
+	return append([]string{shell, "-c", text, "sh"}, args...)
+}
+
+// ShellText returns the text of a command for /bin/sh, as [Shell] makes it; false: it is another command.
+func ShellText(command []string) (text string, ok bool) {
+	if len(command) > 2 && command[0] == shell && command[1] == "-c" {
+		return command[2], true
+	}
+	return "", false
+}
+
 // Check returns what is wrong with a payload; nil if Decode accepts it.
 func Check(payload []byte) error {
 	_, err := Decode(payload)

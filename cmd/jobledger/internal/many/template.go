@@ -18,6 +18,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"jobledger/commands/argv"
 )
 
 // Separator is the word before values on the command line.
@@ -150,14 +152,14 @@ func quotes(parts []part) {
 // Fill returns the command for the values that come nth, one of each list. No value becomes text of a shell:
 // the shell gets it as an argument, to which the text refers.
 func (t Template) Fill(n int, values []string) []string {
-	var argv, more []string
+	var filled, more []string
 	for i, parts := range t.words {
 		if t.shell && i == 0 {
-			argv = append(argv, "") // see below
+			filled = append(filled, "") // see below
 			continue
 		}
 		if len(parts) == 3 && parts[0].text+parts[2].text == "" { // a placeholder alone
-			argv = append(argv, parts[1].values(n, values)...)
+			filled = append(filled, parts[1].values(n, values)...)
 			continue
 		}
 		var word strings.Builder
@@ -167,13 +169,13 @@ func (t Template) Fill(n int, values []string) []string {
 				word.WriteString(strings.Join(p.values(n, values), " "))
 			}
 		}
-		argv = append(argv, word.String())
+		filled = append(filled, word.String())
 	}
 	if !t.shell {
 		if t.open {
-			argv = append(argv, values...)
+			filled = append(filled, values...)
 		}
-		return argv
+		return filled
 	}
 	var text strings.Builder
 	refer := func(p part) {
@@ -182,7 +184,7 @@ func (t Template) Fill(n int, values []string) []string {
 			if i > 0 {
 				text.WriteByte(' ')
 			}
-			reference := "${" + strconv.Itoa(len(argv)-1+len(more)) + "}"
+			reference := "${" + strconv.Itoa(len(filled)-1+len(more)) + "}"
 			switch p.in {
 			case 0:
 				reference = `"` + reference + `"`
@@ -202,7 +204,7 @@ func (t Template) Fill(n int, values []string) []string {
 		text.WriteByte(' ')
 		refer(part{is: true})
 	}
-	return append(append([]string{"/bin/sh", "-c", text.String(), "sh"}, argv[1:]...), more...)
+	return argv.Shell(text.String(), append(filled[1:], more...)...)
 }
 
 // values returns what stands in place of p.

@@ -142,11 +142,7 @@ func leftText(g state.BodyGone) string {
 	return fmt.Sprintf("(%s; it left with the job, its digest is in the archive)", g.Size())
 }
 
-func tagText(tags map[string]string) string {
-	return strings.Join(words.Of(words.SortedNames(tags), func(name string) string {
-		return name + "=" + tags[name]
-	}), ", ")
-}
+func tagText(tags map[string]string) string { return strings.Join(words.TagPairs(tags), ", ") }
 
 // WholeJobJSON is a job for programs, with payload and result for those who may see bodies.
 type WholeJobJSON struct {

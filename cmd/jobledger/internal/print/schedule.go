@@ -144,17 +144,11 @@ func Schedule(s schedules.Schedule, lastJob string, upcoming []time.Time, now ti
 			pairs = append(pairs, [2]string{name, value})
 		}
 	}
-	length := func(d time.Duration) string {
-		if d == 0 {
-			return ""
-		}
-		return words.Duration(d)
-	}
 	spec := s.Spec
 	add("schedule", spec.Name)
 	add("queue", spec.Queue)
 	add("times", words.TimesText(spec))
-	add("jitter", length(spec.Jitter))
+	add("jitter", words.DurationIfAny(spec.Jitter))
 	catchUp := spec.CatchUp
 	if spec.Within > 0 {
 		catchUp += ", within " + words.Duration(spec.Within)

@@ -59,8 +59,8 @@ func WhatTicks(spec event.ScheduleSet) string {
 func inLine(form string, payload []byte) string {
 	if carried, err := argv.Decode(payload); err == nil && form == event.FormArgv {
 		payload = []byte(words.CommandLine(carried.Argv))
-		if a := carried.Argv; len(a) > 2 && a[0] == "/bin/sh" && a[1] == "-c" && len(a) < 5 {
-			payload = []byte(a[2]) // a line for the shell is the line
+		if script, ok := argv.ShellText(carried.Argv); ok && len(carried.Argv) < 5 {
+			payload = []byte(script) // a line for the shell is the line
 		}
 	}
 	text := strings.ToValidUTF8(string(payload[:min(len(payload), whatBytes)]), "")

@@ -40,6 +40,11 @@ func SortedNames(tags map[string]string) []string {
 	return slices.Sorted(maps.Keys(tags))
 }
 
+// TagPairs are tags as NAME=VALUE, by their names.
+func TagPairs(tags map[string]string) []string {
+	return Of(SortedNames(tags), func(name string) string { return name + "=" + tags[name] })
+}
+
 // KindLabel is the word of e's kind for a listing. A write that was refused is in capitals, to be seen
 // without color.
 func KindLabel(e event.Event) (label string, s Style) {

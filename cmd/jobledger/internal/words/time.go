@@ -8,6 +8,14 @@ import (
 	"jobledger/ledger/event"
 )
 
+// DurationIfAny is Duration, and "" for none.
+func DurationIfAny(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return Duration(d)
+}
+
 // Duration is d to the point, as parseDuration reads it: 90s is "1m30s", 24 hours are "1d".
 func Duration(d time.Duration) string {
 	if d < 0 {

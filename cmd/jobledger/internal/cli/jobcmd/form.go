@@ -72,7 +72,7 @@ func Change(p *cli.Program, c *cli.Context, form *argv.Form) (err error) {
 // Words are the arguments of a command as typed, or the shell's where --sh says that they are for it.
 func Words(c *cli.Context, typed []string) []string {
 	if c.Bool("sh") {
-		return append([]string{"/bin/sh", "-c", typed[0], "sh"}, typed[1:]...)
+		return argv.Shell(typed[0], typed[1:]...)
 	}
 	return typed
 }

@@ -76,7 +76,7 @@ func (p *Verbs) edit(c *cli.Context) error {
 		if err := notBulk(c, mayReschedule); err != nil {
 			return err
 		}
-		payload, err := p.newPayload(c)
+		payload, err := p.newPayload(c, replaces)
 		if err != nil {
 			return err
 		}

@@ -32,8 +32,9 @@ func (p *Verbs) replaces(c *cli.Context) (bool, error) {
 	return about || c.IsSet("payload"), nil
 }
 
-// newPayload returns what the payload of each job becomes; nil: it stays.
-func (p *Verbs) newPayload(c *cli.Context) (func(*commands.Service, projection.Job) ([]byte, error), error) {
+// newPayload returns what the payload of each job becomes, if the line replaces any; nil: it stays.
+func (p *Verbs) newPayload(c *cli.Context, replaces bool) (func(*commands.Service, projection.Job) ([]byte,
+	error), error) {
 	if c.IsSet("payload") {
 		content, done, err := p.OpenInput("the payload", c.String("payload"))
 		if err != nil {
@@ -43,7 +44,6 @@ func (p *Verbs) newPayload(c *cli.Context) (func(*commands.Service, projection.J
 		payload, err := io.ReadAll(io.LimitReader(content, commands.MaxPayload+1)) // more is refused
 		return func(*commands.Service, projection.Job) ([]byte, error) { return payload, nil }, err
 	}
-	replaces, err := p.replaces(c)
 	return func(s *commands.Service, before projection.Job) ([]byte, error) {
 		if !replaces {
 			return nil, nil
@@ -61,7 +61,7 @@ func (p *Verbs) newPayload(c *cli.Context) (func(*commands.Service, projection.J
 			err = cli.Usagef("%w", err)
 		}
 		return payload, err
-	}, err
+	}, nil
 }
 
 // formOf is the command that a job carries.
@@ -120,11 +120,11 @@ func (p *Verbs) editByHand(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	said := print.JobState(after, p.Now())
 	if after.Seq == j.Seq {
-		p.Message("%s, unchanged", print.JobState(after, p.Now()))
-		return nil
+		said += ", unchanged"
 	}
-	p.Message("%s", print.JobState(after, p.Now()))
+	p.Message("%s", said)
 	return nil
 }
 
@@ -138,9 +138,9 @@ func editable(j projection.Job) (text string, back func(string) ([]byte, error),
 	if err != nil {
 		return "", nil, err
 	}
-	if a := form.Argv; len(a) > 2 && a[0] == "/bin/sh" && a[1] == "-c" {
-		return a[2] + "\n", func(text string) ([]byte, error) {
-			if a[2] = strings.TrimSuffix(text, "\n"); a[2] == "" {
+	if script, ok := argv.ShellText(form.Argv); ok {
+		return script + "\n", func(text string) ([]byte, error) {
+			if form.Argv[2] = strings.TrimSuffix(text, "\n"); form.Argv[2] == "" {
 				return nil, errors.New("a command is missing")
 			}
 			return form.Encode()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -129,17 +128,6 @@ func (f *scheduleForm) Fields() (all []frame.Field) {
 	if f.at.Spec.Every > 0 {
 		times = words.TimesText(f.at.Spec)
 	}
-	length := func(d time.Duration) string {
-		if d == 0 {
-			return ""
-		}
-		return words.Duration(d)
-	}
-	var tags []string
-	for name, value := range s.Tags {
-		tags = append(tags, name+"="+value)
-	}
-	slices.Sort(tags)
 	all = append(all, frame.Field{Name: "queue", Label: "Queue", Value: s.Queue, Needed: true},
 		frame.Field{Name: "cron", Label: "When", Value: times, Needed: true,
 			Hint: "minute, hour, day, month, day of the week: 30 2 * * *; or @daily; or every 5m"},
@@ -152,12 +140,14 @@ func (f *scheduleForm) Fields() (all []frame.Field) {
 			Choices: []string{event.OverlapSkip, event.OverlapWait, event.OverlapReplace, event.OverlapAllow}},
 		frame.Field{Name: "catch_up", Label: "Missed ticks that make a job", Value: s.CatchUp,
 			Choices: []string{event.CatchUpLast, event.CatchUpAll, event.CatchUpNone}},
-		frame.Field{Name: "within", Label: "None older than", Value: length(f.at.Spec.Within), Hint: "such as 6h"},
-		frame.Field{Name: "jitter", Label: "Each up to so much later", Value: length(f.at.Spec.Jitter),
-			Hint: "such as 5m"},
+		frame.Field{Name: "within", Label: "None older than", Value: words.DurationIfAny(f.at.Spec.Within),
+			Hint: "such as 6h"},
+		frame.Field{Name: "jitter", Label: "Each up to so much later",
+			Value: words.DurationIfAny(f.at.Spec.Jitter), Hint: "such as 5m"},
 		frame.Field{Name: "priority", Label: "Priority", Value: number(s.Priority)},
 		frame.Field{Name: "max_attempts", Label: "Attempts", Value: number(s.MaxAttempts), Hint: "without it 5"},
-		frame.Field{Name: "max_runtime", Label: "Max runtime of an attempt", Value: length(f.at.Spec.MaxRuntime)},
+		frame.Field{Name: "max_runtime", Label: "Max runtime of an attempt",
+			Value: words.DurationIfAny(f.at.Spec.MaxRuntime)},
 		frame.Field{Name: "backoff", Label: "Backoff", Value: s.Backoff, Long: true,
 			Hint: "without it that of the queue"},
 		frame.Field{Name: "group", Label: "Group", Value: s.Group},
@@ -165,8 +155,8 @@ func (f *scheduleForm) Fields() (all []frame.Field) {
 		frame.Field{Name: "requires", Label: "Only workers with", Value: strings.Join(s.Requires, " "),
 			Hint: "capabilities, with spaces between"})
 	if f.hasTags() {
-		all = append(all, frame.Field{Name: "tags", Label: "Tags", Value: strings.Join(tags, "\n"), Lines: true,
-			Hint: "name=value, one a line"})
+		all = append(all, frame.Field{Name: "tags", Label: "Tags", Lines: true,
+			Value: strings.Join(words.TagPairs(s.Tags), "\n"), Hint: "name=value, one a line"})
 	}
 	return all
 }
@@ -306,8 +296,8 @@ func (f *scheduleForm) Command(given url.Values) []string {
 	for _, label := range s.Requires {
 		line = append(line, "--requires="+label)
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.Tags)) {
-		line = append(line, "--tag="+name+"="+s.Tags[name])
+	for _, pair := range words.TagPairs(s.Tags) {
+		line = append(line, "--tag="+pair)
 	}
 	if f.to.Payload != "" {
 		line = append(line, f.to.Payload)
