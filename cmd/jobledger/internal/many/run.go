@@ -78,8 +78,8 @@ var ofMany = []string{"jobs", "keep-order", "line-buffer", "halt", "batch", "dry
 // notOfMany are the flags that say something of one command, or of one in the background.
 var notOfMany = []string{"background", "key", "after", "run-at", "delay", "hold", "start", "no-start"}
 
-// Is reports whether a line is about many commands, and returns an error if its flags cannot be used
-// together.
+// Is reports whether a line is about many commands, and returns an error for flags that cannot be
+// combined.
 func (p Program) Is(c *cli.Context) (bool, error) {
 	is := c.IsSet("lines") || c.IsSet("resume") || slices.Contains(p.Rest, Separator)
 	refuse := ofMany
