@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -172,13 +173,18 @@ func (t *task) deadlines() child.Deadlines {
 	return t.lease
 }
 
-// start starts the task's command. A lost claim aborts the start. A stopping worker does not, because that
-// would kill the command: it asks the command to end once it runs.
+// start starts the task's command. A lost claim aborts the start. A stopping worker and a cancel do not,
+// because that would kill a command that runs already: they ask it to end once its start is known. A job that
+// was cancelled before is not started.
 func (t *task) start(spec child.Spec) (*child.Process, error) {
+	if cause := context.Cause(t.ctx); errors.Is(cause, commands.ErrCancelled) {
+		return nil, fmt.Errorf("start child: %w", cause)
+	}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(t.ctx))
 	defer cancel(nil)
 	stop := context.AfterFunc(t.ctx, func() {
-		if cause := context.Cause(t.ctx); !errors.Is(cause, ErrStopping) {
+		cause := context.Cause(t.ctx)
+		if !errors.Is(cause, ErrStopping) && !errors.Is(cause, commands.ErrCancelled) {
 			cancel(cause)
 		}
 	})
