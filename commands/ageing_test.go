@@ -23,7 +23,7 @@ func TestAgeingOrdersClaims(t *testing.T) {
 	second := &queue{commandstest.On(t, ledgertest.OpenAt(t, q.Store.DSN()))}
 	queues := []*queue{q, second}
 	random := rand.New(rand.NewPCG(3, uint64(ledgertest.Size(1, 2, 3)))) // #nosec G404 -- a test
-	for range ledgertest.Size(150, 150, 4000) {
+	for range ledgertest.Size(150, 150, 1000) {
 		u := queues[random.IntN(len(queues))]
 		q.Now = q.Now.Add(time.Duration(random.IntN(1500)) * time.Millisecond)
 		second.Now = q.Now

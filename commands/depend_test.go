@@ -295,7 +295,7 @@ func TestUnblockBeforeParentIsResolved(t *testing.T) {
 func TestDependenciesOfAnyGraph(t *testing.T) {
 	t.Parallel()
 	defer commands.SetResolvedAtOnce(2)()
-	most := ledgertest.Size(10, 10, 400)
+	most := ledgertest.Size(10, 10, 120)
 	runs := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		if runs++; runs > most {

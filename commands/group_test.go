@@ -64,7 +64,7 @@ func TestGroupsWithManyJobsDelayOthersByTwoRounds(t *testing.T) {
 		second := commandstest.On(t, ledgertest.OpenAt(t, q.Store.DSN()))
 		second.Now = q.Now
 		other := &queue{second}
-		many := make([]commands.Enqueue, ledgertest.Size(200, 500, 10_000))
+		many := make([]commands.Enqueue, ledgertest.Size(200, 500, 3000))
 		for i := range many {
 			many[i] = commands.Enqueue{Queue: "mail", Group: "a"}
 		}
@@ -161,7 +161,7 @@ func TestLimitPerGroupBoundsClaims(t *testing.T) {
 // then judges every claim by the rules, from the events alone.
 func TestGroupsAnyCommands(t *testing.T) {
 	t.Parallel()
-	for seed := range ledgertest.Size(2, 2, 60) {
+	for seed := range ledgertest.Size(2, 2, 20) {
 		q := newQueue(t)
 		second := commandstest.On(t, ledgertest.OpenAt(t, q.Store.DSN()))
 		random := rand.New(rand.NewPCG(7, uint64(seed))) // #nosec G404 -- a test

@@ -151,7 +151,7 @@ func TestLimitHoldsAtEveryPosition(t *testing.T) {
 	services := []*commands.Service{q.Service, second.Service}
 	random := rand.New(rand.NewPCG(1, uint64(ledgertest.Size(1, 2, 3)))) // #nosec G404 -- a test
 	held := make([][]projection.Job, len(services))
-	for range ledgertest.Size(60, 200, 2000) {
+	for range ledgertest.Size(60, 200, 600) {
 		i := random.IntN(len(services))
 		s := services[i]
 		var err error

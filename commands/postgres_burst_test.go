@@ -169,7 +169,7 @@ func (w *twin) step(t *testing.T, r *rand.Rand) string {
 // machine: where most could be one, there are steps until some were.
 func TestPostgresBurstEqualsWrite(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(ledgertest.Size(2, 4, 40)) {
+	for seed := range uint64(ledgertest.Size(2, 4, 12)) {
 		fast, slow := newTwin(t, ledgertest.Postgres(t)), newTwin(t, t.TempDir()+"/jobs.db")
 		fast.plain, slow.plain = seed%2 == 0, seed%2 == 0
 		a, b := rand.New(rand.NewPCG(seed, 0)), rand.New(rand.NewPCG(seed, 0))

@@ -119,7 +119,7 @@ func TestRateHoldsInEveryWindow(t *testing.T) {
 	second.Now = q.Now
 	queues := []*queue{q, {second}}
 	random := rand.New(rand.NewPCG(7, uint64(ledgertest.Size(1, 2, 3)))) // #nosec G404 -- a test
-	for range ledgertest.Size(120, 150, 3000) {
+	for range ledgertest.Size(120, 150, 800) {
 		u := queues[random.IntN(len(queues))]
 		switch random.IntN(10) {
 		case 0, 1:

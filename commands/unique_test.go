@@ -161,7 +161,7 @@ func TestUniqueKeysAsTheModelHasThem(t *testing.T) {
 func TestUniqueProducersAtOnceMakeOneJob(t *testing.T) {
 	q := newQueue(t)
 	const producers = 6
-	for round := range ledgertest.Size(3, 4, 100) {
+	for round := range ledgertest.Size(3, 4, 40) {
 		var ids [producers]event.JobID
 		var group sync.WaitGroup
 		for i := range producers {

@@ -67,7 +67,7 @@ func TestPostgresOlderWriters(t *testing.T) {
 	t.Parallel()
 	s := onPostgres(t)
 	write(t, s, func(tx *ledger.Tx) error { return note(t.Context(), tx, "a") })
-	rounds := ledgertest.Size(10, 30, 500)
+	rounds := ledgertest.Size(10, 30, 150)
 	var wg sync.WaitGroup
 	for range 3 {
 		older := connect(t, s.DSN())

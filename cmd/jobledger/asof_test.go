@@ -191,7 +191,7 @@ func without(t testing.TB, stdout string, keys ...string) (lines []map[string]an
 // A copy that was taken at some time gives the same answers as the ledger with --as-of that time.
 func TestAsOfEqualsEarlierCopy(t *testing.T) {
 	t.Parallel()
-	steps := ledgertest.Size(40, 40, 160)
+	steps := ledgertest.Size(40, 40, 80)
 	for seed := range ledgertest.Size[uint64](1, 1, 2) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			s := newScenario(t)

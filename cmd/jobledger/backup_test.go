@@ -118,8 +118,10 @@ func TestBackupOfLedgerInUse(t *testing.T) {
 			s.run("backup", name)
 		}
 		// A copy made by cp must be recognised as no backup, unless everything was in the main file at each of
-		// these moments.
+		// these moments: there is something new before each.
 		for n := range naive {
+			before := traffic.tail.Load()
+			s.eventually("more is acknowledged", func() bool { return traffic.tail.Load() > before })
 			name := fmt.Sprintf("naive-%d.db", n)
 			tails[name] = traffic.tail.Load()
 			s.ok(exec.Command("cp", s.path(db), s.path(name)).Run())

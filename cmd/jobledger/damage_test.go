@@ -379,7 +379,7 @@ func TestDamageFlippedBytes(t *testing.T) {
 	t.Parallel()
 	n := *flips
 	if n == 0 {
-		n = ledgertest.Size(40, 40, 250)
+		n = ledgertest.Size(40, 40, 120)
 	}
 	base, before := nightToDamage(t)
 	const lanes = 4

@@ -39,7 +39,7 @@ func TestKilledArchiveAtRandom(t *testing.T) {
 			defer store.Close()
 			r := archiveKills{site: s, service: &commands.Service{Store: store}, dir: s.path("old"),
 				dice: rand.New(rand.NewPCG(*killSeed, 7))}
-			kills := ledgertest.Size(1, 1, 200)
+			kills := ledgertest.Size(1, 1, 60)
 			if name == "postgres" {
 				kills = ledgertest.Size(1, 1, 20)
 			}

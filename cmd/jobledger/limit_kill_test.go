@@ -32,7 +32,7 @@ func TestLimitUnderKills(t *testing.T) {
 		t.Skip("no flock on this machine")
 	}
 	r := newRig(t)
-	jobs, most := ledgertest.Size(40, 60, 600), ledgertest.Size(3, 3, 7)
+	jobs, most := ledgertest.Size(40, 60, 200), ledgertest.Size(3, 3, 7)
 	lines := make([]string, jobs)
 	for i := range lines {
 		lines[i] = fmt.Sprintf(`{"payload": "%d", "max_attempts": 1000}`, i)

@@ -101,7 +101,7 @@ func TestNoPageContradictsAnother(t *testing.T) {
 			tail, err = tx.Tail(t.Context())
 			return err
 		}))
-		for i := range ledgertest.Size(1, 2, answersSize(30, 200)) {
+		for i := range ledgertest.Size(1, 2, answersSize(15, 200)) {
 			pos, tz := 1+random.Int64N(tail), zones[random.IntN(len(zones))]
 			zone, err := time.LoadLocation(tz)
 			check(t, err)

@@ -25,6 +25,13 @@ type copiedViews struct {
 	db *sql.DB
 
 	values map[string]string // what $name stands for in statements
+	asked  map[string]selected
+}
+
+// selected is what a statement has selected at a moment.
+type selected struct {
+	columns []string
+	rows    [][]string
 }
 
 // copyViews copies the views of the ledger at path.
@@ -34,7 +41,7 @@ func copyViews(t *testing.T, path string) *copiedViews {
 	check(t, err)
 	db.SetMaxOpenConns(1)
 	t.Cleanup(func() { _ = db.Close() })
-	v := &copiedViews{t: t, db: db, values: make(map[string]string)}
+	v := &copiedViews{t: t, db: db, values: make(map[string]string), asked: make(map[string]selected)}
 	v.run(`ATTACH '` + path + `' AS l;
 		CREATE TABLE history AS SELECT * FROM l.history;
 		CREATE TABLE current AS SELECT * FROM l.current;
@@ -73,12 +80,17 @@ var windowEnd = regexp.MustCompile(`name="to" value="([^"]*)"`)
 
 var dollar = regexp.MustCompile(`\$[a-z]+`)
 
-// rows returns what a statement selects.
+// rows returns what a statement selects. Many texts ask the same: SQL is asked once at a moment.
 func (v *copiedViews) rows(statement string) (columns []string, rows [][]string) {
 	v.t.Helper()
-	found, err := v.db.QueryContext(v.t.Context(), v.fill(statement))
+	filled := v.fill(statement)
+	if known, ok := v.asked[filled]; ok {
+		return known.columns, known.rows
+	}
+	defer func() { v.asked[filled] = selected{columns, rows} }()
+	found, err := v.db.QueryContext(v.t.Context(), filled)
 	if err != nil {
-		v.t.Fatalf("%v in %s", err, v.fill(statement))
+		v.t.Fatalf("%v in %s", err, filled)
 	}
 	defer found.Close()
 	columns, err = found.Columns()
@@ -200,6 +212,7 @@ func (v *copiedViews) setMoment(pos string, now, end time.Time) {
 		v.values[name] = fmt.Sprint(minute.Add(-time.Duration(back) * time.Minute).UnixMicro())
 	}
 	v.values["micros"] = fmt.Sprint(now.UnixMicro())
+	clear(v.asked)
 	v.run(`DROP TABLE IF EXISTS past; DROP TABLE IF EXISTS made; DROP TABLE IF EXISTS claims;
 		DROP TABLE IF EXISTS processes;
 		CREATE TABLE past AS SELECT *, CAST(strftime('%s', at) AS integer) * 1000000 + CAST(substr(at, 21, 6) AS
@@ -545,7 +558,7 @@ func gapTexts(condition, group string) string {
 
 // momentsWalked are the positions at which every page is looked at; 0: now.
 func momentsWalked() []int {
-	return ledgertest.Size([]int{2159}, []int{2159, 0}, []int{1, 700, 2000, 2159, 2600, 3500, 4155, 4563, 0})
+	return ledgertest.Size([]int{2159}, []int{2159, 0}, []int{700, 2159, 2600, 4155, 0})
 }
 
 // Every number that a page shows is what SQL over the public views says of that moment: in each table, each

@@ -67,7 +67,7 @@ func stop(processes []*running) {
 func TestScheduleManyProcesses(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	processes, many, ticks := ledgertest.Size(2, 3, 8), ledgertest.Size(8, 20, 200), ledgertest.Size(2, 3, 20)
+	processes, many, ticks := ledgertest.Size(2, 3, 6), ledgertest.Size(8, 20, 80), ledgertest.Size(2, 3, 8)
 	r.must(0, invoke("init"))
 	first := time.Now().UTC().Truncate(time.Second).Add(3 * time.Second)
 	var lines []string

@@ -83,17 +83,17 @@ func makeDay(t *testing.T, store *ledger.Store, long time.Duration) (claims int,
 	return claims, now
 }
 
-// TestLanesOfALargeDayAreSmall measures the answer that a browser gets for six hours of 48 busy workers, some
-// 65,000 claims, and with -answers for a day: at most 2 MB before compression, and every claim in one of the
-// bars.
+// TestLanesOfALargeDayAreSmall measures the answer that a browser gets for three hours of 48 busy workers,
+// some 32,000 claims, and with -answers for a day: at most 2 MB before compression, and every claim in one of
+// the bars.
 func TestLanesOfALargeDayAreSmall(t *testing.T) {
 	ledgertest.OfSQLite(t) // the other engine gives the same claims
 	if !ledgertest.Long() {
-		t.Skip("it makes 65,000 claims: it runs with -long")
+		t.Skip("it makes 32,000 claims: it runs with -long")
 	}
 	t.Parallel()
 	store := ledgertest.OpenAt(t, filepath.Join(t.TempDir(), "day.db"))
-	hours := answersSize(6, 24)
+	hours := answersSize(3, 24)
 	claims, end := makeDay(t, store, time.Duration(hours)*time.Hour)
 	if claims < 10_400*hours {
 		t.Fatalf("there are %d claims, want some %d", claims, 10_900*hours)

@@ -132,7 +132,7 @@ func TestWorkKilledByItsJob(t *testing.T) {
 	job := s.enqueue("x", "--max-attempts", "2", "--backoff", "min 1ms, max 1ms")
 	for n := range 2 {
 		_ = os.Remove(s.path("worker")) // of the attempt before
-		w := s.work("--lease", "1s", "--", "sh", "-c",
+		w := s.work("--lease", "3s", "--", "sh", "-c",
 			`echo >>ran; until pid=$(cat worker); do sleep 0.05; done; kill -9 $pid; sleep 30`)
 		s.ok(os.WriteFile(s.path("new"), fmt.Append(nil, w.Process.Pid), 0o600))
 		s.move("new", "worker")
@@ -154,11 +154,11 @@ func TestWorkKilledByItsJob(t *testing.T) {
 	s.run("verify")
 }
 
-// A worker that carries out schedules needs no more memory after 3,000 jobs than after 1,200.
+// A worker that carries out schedules needs no more memory after 1,500 jobs than after 600.
 func TestWorkKeepsItsSize(t *testing.T) {
 	t.Parallel()
 	if !ledgertest.Long() {
-		t.Skip("runs 3,000 jobs: with -long")
+		t.Skip("runs 1,500 jobs: with -long")
 	}
 	s := newSite(t)
 	for n := range 20 {
@@ -166,14 +166,14 @@ func TestWorkKeepsItsSize(t *testing.T) {
 	}
 	w := s.start(s.command("work", "-q", "mail", "-q", "often", "-j", "4", "--no-capture", "--", "true"))
 	var sizes, files []int
-	for done := 300; done <= 3000; done += 300 {
+	for done := 150; done <= 1500; done += 150 {
 		cmd := s.command("enqueue", "-q", "mail", "--priority", "1", "--jsonl", "-")
-		cmd.Stdin = strings.NewReader(strings.Repeat(`{"payload":"x"}`+"\n", 300))
+		cmd.Stdin = strings.NewReader(strings.Repeat(`{"payload":"x"}`+"\n", 150))
 		s.ok(cmd.Run())
 		s.eventually(fmt.Sprintf("%d jobs are done", done), func() bool {
 			return s.ran("list", "-q", "mail", "--state", "queued", "--limit", "1").code == cli.ExitNothing
 		})
-		if !slices.Contains([]int{300, 1200, 3000}, done) {
+		if !slices.Contains([]int{150, 600, 1500}, done) {
 			continue
 		}
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", w.Process.Pid))

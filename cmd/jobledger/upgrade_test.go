@@ -304,7 +304,7 @@ func buildOld(commit string) (program string, err error) {
 }
 
 // TestUpgradeWhileWorkersRun: old workers work while the new program migrates their ledger. If the schema
-// lets them, they go on, side by side with new workers for a minute. Where not, they end and say why, and the
+// lets them, they go on, side by side with new workers for a while. Where not, they end and say why, and the
 // new workers do their jobs. In both cases no acknowledged job is lost, and none has two commands at once.
 // The old program does not open a file with the new schema, and changes nothing in it.
 func TestUpgradeWhileWorkersRun(t *testing.T) {
@@ -316,8 +316,8 @@ func TestUpgradeWhileWorkersRun(t *testing.T) {
 		engine, commit string
 		goesOn         bool
 		mixed          time.Duration
-	}{{"sqlite", commitOf15, true, 5 * time.Second}, {"sqlite", commitOf16, true, time.Minute},
-		{"postgres", commitOf15, false, 5 * time.Second}, {"postgres", commitOf16, false, time.Minute}} {
+	}{{"sqlite", commitOf15, true, 5 * time.Second}, {"sqlite", commitOf16, true, 15 * time.Second},
+		{"postgres", commitOf15, false, 5 * time.Second}, {"postgres", commitOf16, false, 15 * time.Second}} {
 		t.Run(c.engine+" "+c.commit[:7], func(t *testing.T) {
 			t.Parallel()
 			s := site{TB: t, dir: t.TempDir()}

@@ -464,7 +464,7 @@ sleep 30`)
 // Workers are replaced repeatedly while they work: no deploy causes a failure, and no job is lost.
 func TestWorkManyDeploys(t *testing.T) {
 	t.Parallel()
-	deploys, jobs, nap := ledgertest.Size(6, 4, 20), ledgertest.Size(60, 40, 160), "0.05"
+	deploys, jobs, nap := ledgertest.Size(6, 4, 10), ledgertest.Size(60, 40, 80), "0.05"
 	if testing.Short() { // as under the race detector, where everything takes longer
 		nap = "0.5"
 	}

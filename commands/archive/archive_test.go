@@ -414,7 +414,7 @@ func TestCheckFindsEveryFault(t *testing.T) {
 	}
 	expect("nothing", archive.Present)
 	random := rand.New(rand.NewPCG(4, 4))
-	for range ledgertest.Size(5, 8, 200) {
+	for range ledgertest.Size(5, 8, 60) {
 		changed := bytes.Clone(whole)
 		at := random.IntN(len(changed))
 		changed[at] ^= 1 << random.IntN(8)
@@ -473,7 +473,7 @@ func TestHistoryIsThatOfTheLedger(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(8, 8))
 	old := ids[0] // a job of which the newest file has nothing
-	for range ledgertest.Size(5, 8, 200) {
+	for range ledgertest.Size(5, 8, 60) {
 		id := ids[random.IntN(len(ids))]
 		events, f, err := archive.History(t.Context(), s.Store, dir, strings.ToLower(string(id)))
 		if err != nil {

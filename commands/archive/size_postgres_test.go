@@ -32,7 +32,7 @@ func TestRemovalOnPostgresKeepsTheSize(t *testing.T) {
 	}
 	defer server.Close(t.Context())
 	s, dir := &commands.Service{Store: store}, t.TempDir()
-	jobs := cmp.Or(*archivedJobs, ledgertest.Size(200, 200, 2000))
+	jobs := cmp.Or(*archivedJobs, ledgertest.Size(200, 200, 1000))
 	periods := ledgertest.Size(2, 3, 5)
 	if *archivedJobs > 0 {
 		periods = 8

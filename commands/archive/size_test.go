@@ -83,7 +83,7 @@ var archivedJobs = flag.Int("archived-jobs", 0,
 func TestRemovalGivesSpaceBack(t *testing.T) {
 	ledgertest.OfSQLite(t)
 	t.Parallel()
-	jobs := cmp.Or(*archivedJobs, ledgertest.Size(1500, 1500, 8000))
+	jobs := cmp.Or(*archivedJobs, ledgertest.Size(1500, 1500, 4000))
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	store, err := ledger.Open(t.Context(), "sqlite:"+path)
 	if err != nil {

@@ -122,7 +122,7 @@ func (r *random) oracle(begin, end time.Time, loc *time.Location) (ticks []time.
 func TestNextEqualsMinuteByMinute(t *testing.T) {
 	t.Parallel()
 	r := &random{Rand: rand.New(rand.NewSource(*seed))}
-	rounds, ticks := ledgertest.Size(100, 500, 8000), 0
+	rounds, ticks := ledgertest.Size(100, 500, 3000), 0
 	for i := range rounds {
 		name := zones[i%len(zones)]
 		loc := zone(t, name)

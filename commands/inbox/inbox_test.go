@@ -28,7 +28,7 @@ func TestInboxMovesCommittedRowsInOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		var want []string
-		for i := range ledgertest.Size(20, 150, 1500) {
+		for i := range ledgertest.Size(20, 150, 400) {
 			transact(t, db, func(tx *sql.Tx) bool {
 				for part := range 2 {
 					payload := fmt.Sprintf("%d.%d", i, part)
@@ -252,7 +252,7 @@ func TestInboxRefusesWhatIsInvalid(t *testing.T) {
 func TestInboxMovesLargeBacklog(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, service *commands.Service, db *sql.DB) {
-		large, small := ledgertest.Size(10, 20, 60), ledgertest.Size(300, 300, 3000)
+		large, small := ledgertest.Size(10, 20, 20), ledgertest.Size(300, 300, 1000)
 		transact(t, db, func(tx *sql.Tx) bool {
 			list := make([]commands.Enqueue, 0, large+small)
 			for range large {

@@ -87,7 +87,7 @@ func TestKilledInbox(t *testing.T) {
 		if _, err := db.Exec(`CREATE TABLE shop_orders (job text PRIMARY KEY)`); err != nil {
 			t.Fatal(err)
 		}
-		for round := range ledgertest.Size(2, 10, 300) {
+		for round := range ledgertest.Size(2, 10, 40) {
 			var killed sync.WaitGroup
 			for _, what := range []string{"orders", "worker"} {
 				killed.Go(func() { killShop(t, what, dsn) })

@@ -122,7 +122,7 @@ func TestKilledShop(t *testing.T) {
 			t.Fatal(err)
 		}
 		service := &commands.Service{Store: ledgertest.OpenAt(t, address)}
-		for range ledgertest.Size(1, 2, 200) {
+		for range ledgertest.Size(1, 2, 60) {
 			killShop(t, address, dsn)
 		}
 		reopen(t, service, db)

@@ -29,7 +29,7 @@ func TestOutboxMovesCommittedRowsInOrder(t *testing.T) {
 	eachEngine(t, func(t *testing.T, dsn string) {
 		db, service := openDB(t, dsn), verified(t)
 		var want []string
-		n := ledgertest.Size(40, 60, 1500)
+		n := ledgertest.Size(40, 60, 500)
 		for i := range n {
 			transact(t, db, func(tx *sql.Tx) bool {
 				for part := range 2 {

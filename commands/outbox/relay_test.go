@@ -162,7 +162,7 @@ func TestRelaysShareAnOutbox(t *testing.T) {
 				made += m.Jobs
 			}})
 		}
-		n := ledgertest.Size(50, 80, 2000)
+		n := ledgertest.Size(50, 80, 600)
 		var want []string
 		for range n {
 			id, err := outbox.Enqueue(t.Context(), db, commands.Enqueue{Queue: "ship", Payload: []byte("x")})

@@ -55,9 +55,9 @@ func TestPostgresConnectionsOfAWorker(t *testing.T) {
 	}
 	// A read that had to wait for 20 ms has got a connection of its own, which is kept for some seconds. So the
 	// number is not more than four all the time, but comes to it while the worker is busy.
-	wanted := ledgertest.Size(50, 100, 500)
+	wanted := ledgertest.Size(50, 100, 200)
 	few := 0 // looks in a row, each while jobs were done
-	for end := time.Now().Add(2 * time.Minute); few < wanted; few++ {
+	for end := time.Now().Add(5 * time.Minute); few < wanted; few++ {
 		before := done.Load()
 		if _, err := service.Enqueue(t.Context(), "cli:ada@build7", jobs[:1+few%len(jobs)]...); err != nil {
 			t.Fatal(err)

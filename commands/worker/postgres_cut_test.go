@@ -13,7 +13,7 @@ import (
 func TestPostgresWorkersWhoseCommitsAreCut(t *testing.T) {
 	t.Parallel()
 	c, through := commandstest.NewCutter(t, ledgertest.Postgres(t))
-	l := startLoad(t, through, ledgertest.Size(200, 400, 20_000))
+	l := startLoad(t, through, ledgertest.Size(200, 400, 5000))
 	c.Every.Store(8)
 	<-l.all
 	c.Every.Store(0)
@@ -30,7 +30,7 @@ func TestPostgresWorkersWhoseCommitsAreCut(t *testing.T) {
 func TestPostgresWorkersWhoseCommitsAreLate(t *testing.T) {
 	t.Parallel()
 	c, through := commandstest.NewCutter(t, ledgertest.Postgres(t))
-	l := startLoad(t, through, ledgertest.Size(200, 400, 4000))
+	l := startLoad(t, through, ledgertest.Size(200, 400, 1500))
 	<-l.half
 	for cut := int32(1); cut <= 4; cut++ {
 		c.Once(commandstest.CommittedLate)

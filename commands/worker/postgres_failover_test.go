@@ -15,7 +15,7 @@ func TestPostgresFailover(t *testing.T) {
 	server := ledgertest.PostgresServer(t)
 	standby := server.Standby()
 	c, through := commandstest.NewCutter(t, server.URL())
-	l := startLoad(t, through, ledgertest.Size(400, 1000, 5000))
+	l := startLoad(t, through, ledgertest.Size(400, 1000, 2000))
 	<-l.half
 	server.Kill()
 	standby.Promote()

@@ -96,7 +96,7 @@ func write(t testing.TB, r segment.Range) ([]byte, segment.Facts) {
 // A file has every line of its range, and each job in it from its first event on; its index finds all of
 // them.
 func TestSegmentHoldsItsRange(t *testing.T) {
-	for seed := range uint64(ledgertest.Size(3, 8, 150)) {
+	for seed := range uint64(ledgertest.Size(3, 8, 50)) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		r := anyRange(random)
 		file, written := write(t, r)
@@ -216,7 +216,7 @@ func TestSegmentMutations(t *testing.T) {
 	r := segment.Range{Lo: 1024, Hi: 1536}
 	file, facts := write(t, r)
 	random := rand.New(rand.NewPCG(1, 7))
-	for range ledgertest.Size(20, 60, 3000) {
+	for range ledgertest.Size(20, 60, 1000) {
 		damaged := bytes.Clone(file)
 		at := random.IntN(len(damaged))
 		damaged[at] ^= 1 << random.IntN(8)
@@ -253,7 +253,7 @@ func TestSegmentIndexMutations(t *testing.T) {
 	file, _ := write(t, r)
 	text := indexOf(t, file, r).Encode(nil)
 	random := rand.New(rand.NewPCG(3, 9))
-	for range ledgertest.Size(50, 200, 5000) {
+	for range ledgertest.Size(50, 200, 1500) {
 		damaged := bytes.Clone(text)
 		damaged[random.IntN(len(damaged))] ^= 1 << random.IntN(8)
 		if _, err := segment.ParseIndex(damaged); !errors.Is(err, segment.ErrDamaged) {

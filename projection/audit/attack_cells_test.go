@@ -165,7 +165,7 @@ func TestAttackCells(t *testing.T) {
 	dice.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	n := *cells
 	if n == 0 {
-		n = ledgertest.Size(30, 30, 4000)
+		n = ledgertest.Size(30, 30, 1200)
 	}
 	whole := n < 0
 	if !whole {

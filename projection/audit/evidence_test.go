@@ -137,7 +137,7 @@ func TestVerifyComputesTheLeavesOfTheTree(t *testing.T) {
 	}
 	rounds := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		if rounds++; rounds > ledgertest.Size(5, 5, 100) {
+		if rounds++; rounds > ledgertest.Size(5, 5, 30) {
 			return
 		}
 		since := rapid.Int64Range(0, tail).Draw(rt, "since")

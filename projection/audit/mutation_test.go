@@ -331,7 +331,7 @@ func TestVerifyFindsEveryMutation(t *testing.T) {
 	events := compact(t)
 	listed := listBlindSpots(t, events)
 	const shards = 2
-	every := ledgertest.Size(31, 23, 1) // odd, so that each shard gets its share
+	every := ledgertest.Size(31, 23, 3) // odd, so that each shard gets its share
 	for shard := range shards {
 		t.Run(fmt.Sprint(shard), func(t *testing.T) {
 			t.Parallel()

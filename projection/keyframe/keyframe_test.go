@@ -194,7 +194,7 @@ func TestFrameEqualsFold(t *testing.T) {
 func TestAnswersWithAndWithoutKeyframes(t *testing.T) {
 	with, events := extended(t, 16)
 	without, _ := badNight(t)
-	step := ledgertest.Size(1201, 1201, 23)
+	step := ledgertest.Size(1201, 1201, 97)
 	for pos := int64(0); pos <= int64(len(events)); pos += int64(step) {
 		got, want := answers(t, with, pos, true), answers(t, without, pos, false)
 		for question, answer := range want {

@@ -299,7 +299,7 @@ func TestFamiliesAreLinearizable(t *testing.T) {
 		{"look at the parent, then enqueue", func(s asIs) linearAPI { return looksAtTheParent{s} }, "child"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			rounds := ledgertest.Size(1, 2, 20)
+			rounds := ledgertest.Size(1, 2, 8)
 			most := 10 * rounds // until each answer was given, which the threads' timing decides
 			if test.op != "" {
 				most = 100 // until it is detected

@@ -48,7 +48,7 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 	}
 	rounds := *histories
 	if rounds == 0 {
-		rounds = ledgertest.Size(1, 2, 10)
+		rounds = ledgertest.Size(1, 2, 5)
 	}
 	counts := make(map[string]int)
 	missing := func() string { // a kind of answer that was never given

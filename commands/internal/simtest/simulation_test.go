@@ -33,7 +33,7 @@ func simulations() int {
 	if *simSeeds > 0 {
 		return *simSeeds
 	}
-	return ledgertest.Size(20, 15, 120)
+	return ledgertest.Size(20, 15, 50)
 }
 
 func TestSimulation(t *testing.T) {

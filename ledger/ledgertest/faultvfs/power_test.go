@@ -32,7 +32,7 @@ func cuts() int {
 	if *cutsFlag > 0 {
 		return *cutsFlag
 	}
-	return ledgertest.Size(30, 30, 1200)
+	return ledgertest.Size(30, 30, 400)
 }
 
 // seed returns the seed and logs it, so that the run can be repeated. It does not determine how the commands

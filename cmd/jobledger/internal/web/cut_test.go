@@ -99,7 +99,7 @@ func TestCutConnectionsLoseNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	jobs := ledgertest.Size(60, 150, 2000)
+	jobs := ledgertest.Size(60, 150, 600)
 	acknowledged := map[event.JobID]string{}
 	var mu sync.Mutex
 	ran := map[event.JobID]int{}

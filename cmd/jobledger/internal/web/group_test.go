@@ -26,7 +26,7 @@ func TestCallsThatShareRequestsHaveTheirOwnOutcomes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	calls := ledgertest.Size(60, 120, 1000)
+	calls := ledgertest.Size(60, 120, 400)
 	var mu sync.Mutex
 	same := 0 // calls that got the key
 	var all sync.WaitGroup

@@ -25,7 +25,7 @@ import (
 // More claims of one token are refused.
 func TestManyWaitAndWatchAtOnce(t *testing.T) {
 	s := serve(t, "127.0.0.1:0")
-	polls, streams := ledgertest.Size(100, 200, 1000), ledgertest.Size(20, 50, 256)
+	polls, streams := ledgertest.Size(100, 200, 500), ledgertest.Size(20, 50, 128)
 	s.client.Transport = &http.Transport{MaxIdleConnsPerHost: -1, DisableKeepAlives: true}
 	ctx, cancel := context.WithCancel(t.Context())
 	var open sync.WaitGroup
