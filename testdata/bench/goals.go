@@ -147,6 +147,14 @@ func (g *goals) onSQLite(ctx context.Context, n int) error {
 		g.keep("start ms", t.start*1000)
 		g.keep("shell", t.enqueue/t.shell)
 		g.keep("shell bound", t.insert/t.shell)
+		one, many, err := g.shell.compareRun(ctx, 20)
+		if err != nil {
+			return err
+		}
+		g.keep("run", one)
+		if many > 0 {
+			g.keep("run lines", many)
+		}
 	}
 	for _, ratio := range [][3]string{
 		{"drain", "1 x 64", "bare 1 x 64"}, {"drain bound", "tables 1 x 64", "bare 1 x 64"},
@@ -189,6 +197,8 @@ func (g *goals) print(out *printer) {
 		rate("lanes"), g.at("lanes bound", "%.2f"), rate("tables, lanes"))
 	out.f("| `jobledger enqueue` ÷ an insert by the `sqlite3` shell | ≤ 1.5 | %s (%s ms, of which its start %s) | from Go %s |\n", g.at("shell", "%.1f"),
 		g.at("shell ms", "%.1f"), g.at("start ms", "%.1f"), g.at("shell bound", "%.1f"))
+	out.f("| `jobledger run -- true` ÷ `enqueue` and `work --once` | ≤ 0.7 | %s | |\n", g.at("run", "%.2f"))
+	out.f("| `jobledger run -k` of %d lines ÷ GNU parallel | ≤ 0.6 | %s | |\n", manyLines, g.at("run lines", "%.2f"))
 	out.f("\n")
 }
 
