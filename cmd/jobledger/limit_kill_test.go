@@ -43,7 +43,7 @@ func TestLimitUnderKills(t *testing.T) {
 	r.must(0, invoke("enqueue", "-q", "api", "--jsonl", "jobs.jsonl"))
 	r.must(0, invoke("limit", "-q", "api", "--running", fmt.Sprint(most)))
 	work := func(name string) invocation {
-		return invoke("work", "-q", "api", "--worker", name, "-j", "4", "--lease", "1s", "--drain", "--",
+		return invoke("work", "-q", "api", "--worker", name, "-j", "4", "--lease", "3s", "--drain", "--",
 			"sh", "-c", fmt.Sprintf(holdSlot, most))
 	}
 	// The first worker dies with claims, which hold their slots until they are taken back.

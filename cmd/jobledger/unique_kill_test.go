@@ -48,7 +48,7 @@ func TestUniqueKeyUnderKills(t *testing.T) {
 		}
 	}
 	work := func(name string) invocation {
-		return invoke("work", "-q", "mail", "--worker", name, "--lease", "1s", "--drain", "--", "true")
+		return invoke("work", "-q", "mail", "--worker", name, "--lease", "3s", "--drain", "--", "true")
 	}
 	var all sync.WaitGroup
 	ended := make(chan struct{})
