@@ -403,6 +403,11 @@ var complaints = []complaint{
 				s.ok(err)
 			})
 		}},
+	{name: "a row of the inbox that waits", code: doctor.CodeInbox, severity: doctor.Problem,
+		seen: "1 row of the inbox waits, the first for ", make: func(_ *testing.T, s site) {
+			s.sql(`INSERT INTO inbox (id, job, at)
+VALUES ('01J9Z3NDEKTSV4RRFFQ69G5FAV', '{"queue":"mail"}', 1700000000000000)`)
+		}},
 	{name: "a job that stays held", code: doctor.CodeHeld, severity: doctor.Advice,
 		seen: "1 job is held, and was enqueued more than a day ago; the first: ", make: func(t *testing.T, s site) {
 			s.withService(-25*time.Hour, func(ctx context.Context, service *commands.Service) {
@@ -876,7 +881,7 @@ func TestDoctorCodesAreTestedAndDocumented(t *testing.T) {
 			t.Errorf("docs/operations.md does not explain %s", code)
 		}
 	}
-	if len(codes) != 47 {
+	if len(codes) != 48 {
 		t.Errorf("there are the codes %v", codes)
 	}
 }

@@ -46,6 +46,7 @@ func (p *program) verbs() []cli.Verb {
 		operate.Resume(),
 		operate.Limit(),
 		operate.Queue(),
+		operate.Inbox(),
 		operate.Sweep(),
 		see.Status(),
 		see.List(),

@@ -105,10 +105,20 @@ func Count(ctx context.Context, tx *ledger.Tx) (c Counts, err error) {
 	return c, err
 }
 
+const selectWaiting = `SELECT n, id, job, at, role FROM inbox `
+
+func (r *Row) columns() []any { return []any{&r.N, &r.ID, &r.Job, &r.Asked, &r.Role} }
+
+// All returns the rows that wait, without their payloads, in their order; up to limit of them.
+func All(ctx context.Context, tx *ledger.Tx, limit int) ([]Row, error) {
+	rows, err := tx.Query(ctx, selectWaiting+`ORDER BY n LIMIT ?`, limit)
+	return table.All(rows, err, (*Row).columns)
+}
+
 // Find returns the row of a job that is not in the ledger yet; ok is false if there is none.
 func Find(ctx context.Context, tx *ledger.Tx, id event.JobID) (r Row, ok bool, err error) {
-	const query = `SELECT n, id, job, at, role FROM inbox WHERE id IN (?, ?) ORDER BY n LIMIT 1`
-	rows, err := tx.Query(ctx, query, string(id), strings.ToLower(string(id)))
-	ok, err = table.First(rows, err, &r.N, &r.ID, &r.Job, &r.Asked, &r.Role)
+	rows, err := tx.Query(ctx, selectWaiting+`WHERE id IN (?, ?) ORDER BY n LIMIT 1`, string(id),
+		strings.ToLower(string(id)))
+	ok, err = table.First(rows, err, r.columns()...)
 	return r, ok, err
 }

@@ -52,7 +52,7 @@ func (q Problems) Read(ctx context.Context, tx *ledger.Tx) (found []verdict.Prob
 		}
 		f.Claimable[name] = first
 	}
-	if f.Schedules, err = verdict.ReadTimetables(ctx, tx, q.At); err != nil {
+	if err = f.ReadRest(ctx, tx, q.At); err != nil {
 		return nil, err
 	}
 	found = f.Judge()

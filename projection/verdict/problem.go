@@ -8,6 +8,7 @@ import (
 
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/inbox"
 	"jobledger/projection/limit"
 	"jobledger/projection/schedules"
 	"jobledger/projection/status"
@@ -38,10 +39,11 @@ const (
 	Schedule Code = "D44" // a schedule that is not carried out, or whose job failed
 	GaveUp   Code = "D45" // jobs that failed for good
 	Lost     Code = "D46" // jobs that were taken back from a worker that let their leases run out
+	Inbox    Code = "D49" // rows of the inbox that no process moves, or that were refused
 )
 
 // Codes are all codes, in order.
-var Codes = []Code{Leases, Silent, Paused, Stranded, Failing, Behind, Version, Schedule, GaveUp, Lost}
+var Codes = []Code{Leases, Silent, Paused, Stranded, Failing, Behind, Version, Schedule, GaveUp, Lost, Inbox}
 
 // Problem is what one rule found about one thing. Which fields are set depends on the rule.
 type Problem struct {
@@ -50,7 +52,7 @@ type Problem struct {
 	Queue string    // "": it is about workers, or about a schedule
 	Since time.Time // zero: it is not known
 
-	Jobs     int64 // that it is about: they wait, failed for good, were lost, or are held
+	Jobs     int64 // that it is about: they wait, failed for good, were lost, are held, or only asked for
 	Attempts int64 // that ended
 	Failed   int64 // of these
 	Minutes  int64 // within which
@@ -69,6 +71,7 @@ type Problem struct {
 	Schedule schedules.Schedule     // Schedule
 	LastJob  projection.Job         // Schedule: its last job, if that failed for good
 	Skipped  int64                  // Schedule: ticks without a job since the last one
+	Refused  inbox.Refused          // Inbox: the row that was refused first; its N is 0: the rows wait
 	Cause    *Cause                 // Failing, Version, GaveUp, Lost: the commonest failure; nil: not looked for
 
 	Also []Code // what else was found about the same thing, and is not listed
@@ -93,6 +96,8 @@ type Facts struct {
 	Limited   []status.Limited
 	Claimable map[string]time.Time // since when the first job waits whose group has room; see [Facts.Crowded]
 	Schedules []Timetable
+	Inbox     inbox.Counts
+	Refused   inbox.Refused // the row of the inbox that was refused first; N is 0: there is none
 }
 
 // Timetable is a schedule and what became of its last ticks.
@@ -110,6 +115,7 @@ func (f Facts) Judge() (found []Problem) {
 		found = append(found, merge(append(f.ofQueue(q), f.ofCourse(q)...))...)
 	}
 	found = append(found, f.silent()...)
+	found = append(found, f.inbox()...)
 	for _, t := range f.Schedules {
 		found = append(found, f.schedule(t, found)...)
 	}

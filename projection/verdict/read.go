@@ -9,6 +9,7 @@ import (
 	"jobledger/ledger/event"
 	"jobledger/projection"
 	"jobledger/projection/follow"
+	"jobledger/projection/inbox"
 	"jobledger/projection/schedules"
 )
 
@@ -61,8 +62,23 @@ func Feed(ctx context.Context, tx *ledger.Tx, r *Recent, err *error) func(*follo
 	}
 }
 
-// ReadTimetables returns the schedules of m, and what became of their last ticks.
-func ReadTimetables(ctx context.Context, tx *ledger.Tx, m projection.Moment) (all []Timetable,
+// ReadRest reads what is of no queue and of no worker: the schedules of m, and the inbox, which has no past.
+func (f *Facts) ReadRest(ctx context.Context, tx *ledger.Tx, m projection.Moment) (err error) {
+	if f.Schedules, err = readTimetables(ctx, tx, m); err != nil || !m.IsNow() {
+		return err
+	}
+	if f.Inbox, err = inbox.Count(ctx, tx); err != nil || f.Inbox.Refused == 0 {
+		return err
+	}
+	first, err := inbox.AllRefused(ctx, tx, 0, 1)
+	if len(first) > 0 {
+		f.Refused = first[0]
+	}
+	return err
+}
+
+// readTimetables returns the schedules of m, and what became of their last ticks.
+func readTimetables(ctx context.Context, tx *ledger.Tx, m projection.Moment) (all []Timetable,
 	err error) {
 	list, err := schedules.At(ctx, tx, m.Pos)
 	if err != nil || len(list) == 0 {

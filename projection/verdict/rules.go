@@ -79,6 +79,29 @@ func (f Facts) replaced(w status.Worker) bool {
 	})
 }
 
+// unmoved is for how long rows of the inbox may wait until they are noticed: a worker looks each second.
+const unmoved = 5 * time.Second
+
+// inbox finds the rows that no process makes jobs, and those of which the ledger takes no job.
+func (f Facts) inbox() (found []Problem) {
+	if f.Inbox.Refused > 0 {
+		found = append(found, Problem{Code: Inbox, Level: Warning, Jobs: f.Inbox.Refused,
+			Since: f.Refused.RefusedAt(), Refused: f.Refused})
+	}
+	age := f.Inbox.Age(f.At)
+	if age < unmoved {
+		return found
+	}
+	p := Problem{Code: Inbox, Level: Note, Jobs: f.Inbox.Waiting, Since: f.At.Add(-age)}
+	switch {
+	case age >= tooLate:
+		p.Level = Trouble
+	case age >= late:
+		p.Level = Warning
+	}
+	return append(found, p)
+}
+
 // notTicked is for how long a schedule may be due: the processes that tick look every few seconds.
 const notTicked = 2 * time.Minute
 

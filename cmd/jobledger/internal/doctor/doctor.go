@@ -82,6 +82,7 @@ const (
 	CodeGaveUp         = "D45" // jobs that failed for good
 	CodeLost           = "D46" // jobs that were taken back from a worker that let their leases run out
 	CodeKeyframes      = "D47" // many events since the last keyframe
+	CodeInbox          = "D49" // rows of the inbox that no process moves, or that were refused
 )
 
 // Options say how a ledger is examined. The zero value works.

@@ -110,6 +110,8 @@ func Say(p verdict.Problem, now time.Time) Concern {
 		c.Remedy = "workers"
 	case verdict.Behind:
 		c.Text, c.Remedy = sayBehind(p, now)
+	case verdict.Inbox:
+		c.Text, c.Remedy = sayInbox(p, now)
 	case verdict.Schedule:
 		c.Schedule = p.Schedule.Spec.Name
 		c.Text, c.Remedy = saySchedule(p, now)
@@ -219,6 +221,20 @@ func sayBehind(p verdict.Problem, now time.Time) (text, remedy string) {
 		return text + "; at this rate they are claimed in " + words.Roughly(p.ClearIn), ""
 	}
 	return text + "; more come than are claimed", WorkArgs(p.Queue, "", nil) + " -- COMMAND"
+}
+
+func sayInbox(p verdict.Problem, now time.Time) (text, remedy string) {
+	rows := words.Count(p.Jobs, "row") + " of the inbox"
+	if p.Refused.N != 0 {
+		return fmt.Sprintf("%s %s refused, the first %s: job %s: %s", rows, words.Plural(p.Jobs, "was", "were"),
+			words.AgeOrOn(p.Since, now), p.Refused.ID, p.Refused.Why), "inbox list --refused"
+	}
+	text = fmt.Sprintf("%s %s, the first for %s", rows, words.Plural(p.Jobs, "waits", "wait"),
+		words.Roughly(now.Sub(p.Since)))
+	if p.Level == Info {
+		return text, ""
+	}
+	return text + ": no process makes jobs of them; is a worker running, or 'jobledger sweep'?", "sweep"
 }
 
 func saySchedule(p verdict.Problem, now time.Time) (text, remedy string) {

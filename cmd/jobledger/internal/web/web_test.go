@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"jobledger/ledger/event"
 	_ "jobledger/ledger/ledgertest" // for -engine and -soak
 	"jobledger/projection"
+	"jobledger/projection/inbox"
 	"jobledger/projection/status"
 )
 
@@ -304,6 +306,42 @@ func TestMetricsAreWhatTheLedgerHas(t *testing.T) {
 	} {
 		if !strings.Contains(text, line+"\n") {
 			t.Errorf("no line %s in\n%s", line, text)
+		}
+	}
+}
+
+// What programs asked for, and is not a job yet, is a note of the overview and a metric.
+func TestInboxIsOnOverviewAndInMetrics(t *testing.T) {
+	s := serve(t, "127.0.0.1:0")
+	cookie, _ := s.login()
+	err := s.Store.Write(t.Context(), func(tx *ledger.Tx) error {
+		waits := inbox.Row{ID: "01J9Z3NDEKTSV4RRFFQ69G5FAV", Job: `{"queue":"mail"}`}
+		for range 2 {
+			if err := inbox.Refuse(tx, waits, "its key is <taken>"); err != nil {
+				return err
+			}
+		}
+		const insert = `INSERT INTO inbox (id, job, at) VALUES (?, '{"queue":"mail"}', ?)`
+		_, err := tx.Exec(insert, "01J9Z3NDEKTSV4RRFFQ69G5FAW", event.Micros(time.Now().Add(-20*time.Minute)))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text := s.do("GET", "/metrics", nil, "Cookie", cookie)
+	for _, line := range []string{"jobledger_inbox_rows 1", "jobledger_inbox_refused 2",
+		"jobledger_inbox_oldest_seconds 1[2-9][0-9]{2}[0-9.]*", `jobledger_problems\{code="D49"\} 2`} {
+		if !regexp.MustCompile("(?m)^" + line + "$").MatchString(text) {
+			t.Errorf("no line %s in\n%s", line, text)
+		}
+	}
+	_, text = s.do("GET", "/", nil, "Cookie", cookie)
+	for _, part := range []string{"1 row of the inbox waits, the first for ",
+		"<code class=\"remedy\">jobledger sweep</code>", "2 rows of the inbox were refused, the first ",
+		": job 01J9Z3NDEKTSV4RRFFQ69G5FAV: its key is &lt;taken&gt;",
+		"<code class=\"remedy\">jobledger inbox list --refused</code>"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("no %q in\n%s", part, text)
 		}
 	}
 }

@@ -2,6 +2,7 @@
 //
 //   - cancel.go, retry.go, reschedule.go, erase.go: jobs; bulk.go: many jobs, by a filter
 //   - pause.go, limit.go, queue.go: queues
+//   - inbox.go: [Verbs.Inbox], rows that ask for jobs
 //   - sweep.go: [Verbs.Sweep], takes back lost claims
 //
 // Held by TestScripts/retry, TestScripts/bulk, TestScripts/limit and TestScripts/pause of the program.

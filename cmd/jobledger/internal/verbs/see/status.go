@@ -182,7 +182,7 @@ func (p *Verbs) statusThen(ctx context.Context, tx *ledger.Tx, past cli.Past) er
 func (p *Verbs) printStatus(queues []status.Queue, problems []verdict.Problem, last event.Event) error {
 	if len(queues) == 0 {
 		p.Message("no jobs yet")
-		return nil
+		return p.printConcerns(nil, problems)
 	}
 	t, total := print.Status(queues, p.Now())
 	if err := p.PrintTable(t); err != nil {

@@ -215,6 +215,11 @@ func (m *exposition) figures(f view.Figures, now time.Time) {
 	}
 	m.one("jobledger_leases_overdue", "Leases that ended long ago and that no worker has reclaimed.",
 		float64(f.Overdue))
+	m.one("jobledger_inbox_rows", "Rows of the inbox that are not jobs yet.", float64(f.Inbox.Waiting))
+	m.one("jobledger_inbox_oldest_seconds", "How long the first of these has waited; 0: there is none.",
+		f.Inbox.Age(now).Seconds())
+	m.one("jobledger_inbox_refused", "Rows of the inbox of which the ledger takes no job.",
+		float64(f.Inbox.Refused))
 	m.family("jobledger_workers", "gauge", "Worker processes by state.")
 	counts := make(map[status.WorkerState]int)
 	for _, w := range f.Workers {

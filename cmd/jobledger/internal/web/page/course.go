@@ -13,6 +13,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/view"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/projection/status"
+	"jobledger/projection/verdict"
 )
 
 // maxFailed is how many groups of failures the overview shows.
@@ -26,6 +27,8 @@ func (v *overviewView) addConcern(c state.Concern) {
 	switch {
 	case c.Schedule != "":
 		shown.Subject, shown.Href = c.Schedule, v.ScheduleAddress(c.Schedule)
+	case c.Code == string(verdict.Inbox):
+		shown.Href = ""
 	case c.Queue == "":
 		shown.Href = "/workers" + v.AtQuery()
 	}

@@ -8,6 +8,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
+	"jobledger/projection/inbox"
 	"jobledger/projection/query"
 	"jobledger/projection/schedules"
 	"jobledger/projection/status"
@@ -32,6 +33,8 @@ type Figures struct {
 
 	Problems []verdict.Problem // what is not well
 	Setup    status.Setup      // of the queues
+
+	Inbox inbox.Counts // of metrics only
 
 	// What follows is of the overview only.
 	Paces map[string]*Pace    // by queue
@@ -83,15 +86,16 @@ func ReadFiguresAsOf(ctx context.Context, tx *ledger.Tx, m projection.Moment) (f
 // addProblems adds what the rules find at m, which f.Pos is about.
 func (f *Figures) addProblems(ctx context.Context, tx *ledger.Tx, minutes *Minutes, m projection.Moment) (
 	err error) {
-	if f.Pos == 0 {
-		return nil
+	q := query.Problems{At: m, Queues: f.Queues, Workers: f.Workers}
+	if f.Pos > 0 {
+		minutes.mu.Lock()
+		defer minutes.mu.Unlock()
+		if err = minutes.refresh(ctx, tx, f.Pos, m.At); err != nil {
+			return err
+		}
+		q.Recent = minutes.recent
 	}
-	minutes.mu.Lock()
-	defer minutes.mu.Unlock()
-	if err = minutes.refresh(ctx, tx, f.Pos, m.At); err == nil {
-		q := query.Problems{At: m, Recent: minutes.recent, Queues: f.Queues, Workers: f.Workers}
-		f.Problems, err = q.Read(ctx, tx)
-	}
+	f.Problems, err = q.Read(ctx, tx)
 	return err
 }
 

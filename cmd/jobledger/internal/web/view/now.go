@@ -8,6 +8,7 @@ import (
 	"jobledger/cmd/jobledger/internal/await"
 	"jobledger/ledger"
 	"jobledger/projection"
+	"jobledger/projection/inbox"
 )
 
 // How long figures may be used again, in times of what they cost: a twentieth of a processor at most goes
@@ -65,6 +66,9 @@ func (n *Now) Read(ctx context.Context, tx *ledger.Tx, now time.Time) (f Figures
 // ReadGauges reads what metrics show, and keeps nothing but what was counted.
 func (n *Now) ReadGauges(ctx context.Context, tx *ledger.Tx, now time.Time) (f Figures, err error) {
 	if f, err = ReadFigures(ctx, tx, now); err != nil {
+		return f, err
+	}
+	if f.Inbox, err = inbox.Count(ctx, tx); err != nil {
 		return f, err
 	}
 	return f, f.addProblems(ctx, tx, &n.minutes, projection.Now(now))
