@@ -21,6 +21,7 @@ import (
 	"jobledger/cmd/jobledger/internal/web/api"
 	"jobledger/cmd/jobledger/internal/web/apitest"
 	"jobledger/commands/commandstest"
+	"jobledger/ledger"
 )
 
 // TestConversationsOverHTTP holds the conversations of testdata/script/http, each with a ledger of its own.
@@ -29,6 +30,7 @@ import (
 //
 //	As: read,bodies@mail   a token with these scopes and this queue; all, if there is none; "-" for no token
 //	Wait: 1m               the clock goes forward first
+//	Inbox: ID              a program has asked for this job, in the queue mail; no process has moved its row
 //	Show: head             the answer has no body here
 //	Take: 3                of a stream, so many messages
 //
@@ -61,6 +63,7 @@ func TestConversationsOverHTTP(t *testing.T) {
 // conversation is one that is held.
 type conversation struct {
 	t       *testing.T
+	store   *ledger.Store
 	serving servedStore
 	clock   *atomic.Int64 // microseconds
 	client  *http.Client
@@ -82,6 +85,7 @@ func holdOne(t *testing.T, file string, answered map[string]map[bool]bool) {
 	c.clock.Store(s.Now.UnixMicro())
 	now := func() time.Time { return time.UnixMicro(c.clock.Load()).UTC() }
 	s.Store.Now = now
+	c.store = s.Store
 	c.serving = serveStore(t, s.Store, now)
 	t.Cleanup(c.client.CloseIdleConnections)
 	for _, f := range archive.Files {
@@ -153,6 +157,12 @@ func (c *conversation) ask(text string) (operation string, status int, answer st
 			d, err := time.ParseDuration(value)
 			check(c.t, err)
 			c.clock.Add(d.Microseconds())
+		case "Inbox":
+			check(c.t, c.store.Write(c.t.Context(), func(tx *ledger.Tx) error {
+				_, err := tx.Exec(`INSERT INTO inbox (id, job, at) VALUES (?, '{"queue":"mail"}', ?)`, value,
+					c.clock.Load())
+				return err
+			}))
 		case "Host":
 			r.Host = value
 		default:

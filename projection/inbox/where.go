@@ -19,13 +19,25 @@ type Place struct {
 // String says where it is, to follow "no such job: ID"; "" if it is in no table.
 func (p Place) String() string { return p.text }
 
-// Missing returns the error noJob of an id that the ledger does not have, with where its job is.
+// MissingError is about a job that the ledger does not have, and says where it is.
+type MissingError struct {
+	Place
+	id    event.JobID
+	noJob error
+}
+
+func (e *MissingError) Error() string { return fmt.Sprintf("%v: %s%s", e.noJob, e.id, e.Place) }
+
+// Unwrap returns the error that there is no such job.
+func (e *MissingError) Unwrap() error { return e.noJob }
+
+// Missing returns the error noJob of an id that the ledger does not have, as a MissingError.
 func Missing(ctx context.Context, tx *ledger.Tx, id event.JobID, noJob error) error {
 	p, err := Where(ctx, tx, id)
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: %s%s", noJob, id, p)
+	return &MissingError{p, id, noJob}
 }
 
 // Where returns where the job with this id is, which the ledger does not have.

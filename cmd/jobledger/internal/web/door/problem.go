@@ -17,6 +17,7 @@ import (
 	"jobledger/ledger"
 	"jobledger/ledger/segment"
 	"jobledger/projection"
+	"jobledger/projection/inbox"
 )
 
 // Problem is an error in the format of RFC 9457, with the fields of the command line's errors.
@@ -60,6 +61,9 @@ func ProblemOf(err error) *Problem {
 	}
 	if p.Status == http.StatusBadRequest {
 		p.Field = f.Field
+	}
+	if missing, ok := errors.AsType[*inbox.MissingError](err); ok && missing.Waits {
+		p.Code = "in_inbox"
 	}
 	return p
 }
