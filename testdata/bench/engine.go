@@ -72,7 +72,7 @@ func engines() []Engine {
 	return []Engine{rawLedgerEngine(), rawBatchEngine(), rawGroupedEngine(), rawSchemaEngine(), goqiteEngine(),
 		backliteEngine(), riverEngine(),
 		jobledgerEngine(),
-		riverPostgresEngine(), jobledgerPostgresEngine(), relayedEngine()}
+		riverPostgresEngine(), jobledgerPostgresEngine(), relayedEngine(), inboxEngine()}
 }
 
 func engineNamed(name string) (Engine, bool) {
