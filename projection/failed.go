@@ -12,7 +12,10 @@ import (
 	"jobledger/projection/internal/table"
 )
 
-var failuresOf = event.SQL(`SELECT e.job, e.pos, coalesce(e.data ->> 'error_code', e.data ->> 'reason', ''),
+// codeOfFailure is the error code of the event e, which is failed or reclaimed.
+const codeOfFailure = `coalesce(e.data ->> 'error_code', e.data ->> 'reason', '')`
+
+var failuresOf = event.SQL(`SELECT e.job, e.pos, ` + codeOfFailure + `,
     CAST(e.data ->> 'exit_code' AS BIGINT), coalesce(e.data ->> 'signal', ''),
     coalesce(e.data ->> 'error_detail', '')
 FROM events e WHERE e.seq > 0 AND e.kind IN ({failed}, {reclaimed}) AND e.pos <= ? AND e.job IN (`)

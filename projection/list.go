@@ -59,6 +59,11 @@ func List(ctx context.Context, tx *ledger.Tx, f Filter) (found []Job, err error)
 			if !f.matches(j) || failed != nil && !failed[j.N] {
 				continue
 			}
+			if has, err := f.payloadMatches(ctx, tx, j); err != nil {
+				return nil, err
+			} else if !has {
+				continue
+			}
 			if found = append(found, j); len(found) == limit {
 				return found, nil
 			}

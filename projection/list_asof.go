@@ -61,6 +61,11 @@ func ListAsOf(ctx context.Context, tx *ledger.Tx, f Filter, m Moment) (found []T
 			if !f.selects(j.Job, exits[j.N], onHost[j.N]) || failed != nil && !failed[j.N] {
 				continue
 			}
+			if has, err := f.payloadMatches(ctx, tx, j.Job); err != nil {
+				return nil, err
+			} else if !has {
+				continue
+			}
 			if found = append(found, j); len(found) == limit {
 				return found, nil
 			}

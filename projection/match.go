@@ -1,10 +1,14 @@
 package projection
 
 import (
+	"bytes"
+	"cmp"
+	"context"
 	"math"
 	"slices"
 	"strings"
 
+	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection/internal/table"
 )
@@ -12,7 +16,8 @@ import (
 // Aspect is what a [Match] looks at.
 type Aspect int
 
-// The aspects of a job. Those up to OfOwner are compared job by job; the others select by events.
+// The aspects of a job. Those up to OfOwner are compared job by job, and so is the last; the others select by
+// events.
 const (
 	// OfWord is the beginning of the id, a part of queue, key, group, error code, error detail or a tag, or a
 	// tag as K=V.
@@ -34,6 +39,9 @@ const (
 	OfKind            // the number of the kind of one of its events
 	OfActor           // the actor of one of its events
 	OfPos             // the pos of one of its events
+	OfCode            // the error code of one of its failures
+	OfPerson          // who did one of its events: an actor, or its parts, as ada of cli:ada@build7
+	OfPayload         // a part of the payload
 )
 
 // Match is a condition on a job: one of Values, or with Not none of them.
@@ -55,6 +63,10 @@ var (
 	lastExitThen = event.SQL(`COALESCE((SELECT CAST(e.data ->> 'exit_code' AS BIGINT) FROM events e
     WHERE e.job = j.n AND e.pos <= ? AND e.seq > 0 AND
     e.kind IN ({failed}, {reclaimed}, {succeeded}, {retried}) ORDER BY e.seq DESC LIMIT 1), -999999) `)
+	anyCodeThen = event.SQL(`EXISTS (SELECT 1 FROM events e WHERE e.job = j.n AND e.pos <= ? AND e.seq > 0 AND
+    e.kind IN ({failed}, {reclaimed}) AND ` + codeOfFailure + ` `)
+	// the parts of a name end at its colons and at its @
+	hasPart = `replace(':' || name || '@', ':' || CAST(? AS TEXT) || '@', '') <> ':' || name || '@'`
 )
 
 // addEvents adds what f says of the events of a job up to the pos until.
@@ -78,6 +90,11 @@ func (f Filter) addEvents(c *conditions, until int64) {
 		case OfActor:
 			term = `EXISTS (SELECT 1 FROM events e WHERE e.job = j.n AND e.pos <= ? AND e.actor IN
     (SELECT n FROM names WHERE name ` + in + `))`
+		case OfCode:
+			term = anyCodeThen + in + `)`
+		case OfPerson:
+			term = `EXISTS (SELECT 1 FROM events e WHERE e.job = j.n AND e.pos <= ? AND e.actor IN
+    (SELECT n FROM names WHERE ` + strings.Repeat(hasPart+` OR `, len(m.Values)-1) + hasPart + `))`
 		case OfPos:
 			term = `EXISTS (SELECT 1 FROM events e WHERE e.job = j.n AND e.pos <= ? AND e.pos ` + in + `)`
 		default:
@@ -95,7 +112,9 @@ func (f Filter) addNow(c *conditions) { f.addEvents(c, math.MaxInt64) }
 
 // compares reports whether f has conditions that are compared job by job.
 func (f Filter) compares() bool {
-	return f.asksFailures() || slices.ContainsFunc(f.Match, Match.inMemory)
+	return f.asksFailures() || slices.ContainsFunc(f.Match, func(m Match) bool {
+		return m.inMemory() || m.Of == OfPayload
+	})
 }
 
 // matches reports whether j meets the conditions of f that are compared job by job.
@@ -109,6 +128,23 @@ func (f Filter) matches(j Job) bool {
 		}
 	}
 	return true
+}
+
+// payloadMatches reports whether the payload of j meets the conditions of f. An erased one has no parts.
+func (f Filter) payloadMatches(ctx context.Context, tx *ledger.Tx, j Job) (bool, error) {
+	for _, m := range f.Match {
+		if m.Of != OfPayload {
+			continue
+		}
+		_, payload, _, err := tx.Body(ctx, cmp.Or(j.PayloadAt, j.N))
+		if err != nil || m.Not == slices.ContainsFunc(m.Values, func(v any) bool {
+			text, _ := v.(string)
+			return !j.Erased && bytes.Contains(payload, []byte(text))
+		}) {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // is reports whether this aspect of j equals text.

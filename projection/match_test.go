@@ -88,7 +88,7 @@ func TestListMatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for a := projection.OfWord; a <= projection.OfPos; a++ {
+	for a := projection.OfWord; a < projection.OfPayload; a++ { // of payloads TestSearchFindsPayloads knows
 		if found[a] == 0 {
 			t.Errorf("nothing was found by aspect %d: the history does not test it", a)
 		}
@@ -104,11 +104,19 @@ func matchesOf(all []projection.Then, e event.Event) (matches []projection.Match
 	add(projection.OfKind, int64(e.Kind()))
 	add(projection.OfActor, e.Actor, "nobody")
 	add(projection.OfPos, e.Pos, int64(math.MaxInt64))
+	person, _, _ := strings.Cut(e.Actor[strings.Index(e.Actor, ":")+1:], "@")
+	add(projection.OfPerson, "nobody", person)
 	add(projection.OfWorker, "nobody", e.Worker.Name)
 	add(projection.OfOwner, "nobody", e.Worker.Name)
 	add(projection.OfHost, "nowhere", e.Worker.Host)
-	if b, ok := e.Body.(*event.Failed); ok && b.ExitCode != nil {
-		add(projection.OfExit, int64(*b.ExitCode), int64(200))
+	if b, ok := e.Body.(*event.Failed); ok {
+		add(projection.OfCode, b.ErrorCode, "none")
+		if b.ExitCode != nil {
+			add(projection.OfExit, int64(*b.ExitCode), int64(200))
+		}
+	}
+	if b, ok := e.Body.(*event.Reclaimed); ok {
+		add(projection.OfCode, b.Reason)
 	}
 	if len(all) == 0 {
 		return matches
@@ -136,12 +144,18 @@ func matchesOf(all []projection.Then, e event.Event) (matches []projection.Match
 	return matches
 }
 
+// isBy reports whether person is in actor, as in worker:person or cli:person@host.
+func isBy(actor, person string) bool {
+	name, _, _ := strings.Cut(actor, "@")
+	return person != "" && (name == person || strings.HasSuffix(name, ":"+person))
+}
+
 // matchedBy reports whether j, which has these events, has one of the values of m.
 func matchedBy(m projection.Match, j projection.Job, past []event.Event) bool {
 	return slices.ContainsFunc(m.Values, func(v any) bool {
 		text, _ := v.(string)
 		var owner event.Worker
-		once, exit := false, int64(math.MinInt64)
+		once, coded, exit := false, false, int64(math.MinInt64)
 		for _, e := range past {
 			switch b := e.Body.(type) {
 			case *event.Claimed, *event.TakenOver:
@@ -150,11 +164,14 @@ func matchedBy(m projection.Match, j projection.Job, past []event.Event) bool {
 				if exit = math.MinInt64; b.ExitCode != nil {
 					exit = int64(*b.ExitCode)
 				}
-			case *event.Reclaimed, *event.Succeeded, *event.Retried:
+				coded = coded || b.ErrorCode == text
+			case *event.Reclaimed:
+				exit, coded = math.MinInt64, coded || b.Reason == text
+			case *event.Succeeded, *event.Retried:
 				exit = math.MinInt64
 			}
 			if m.Of == projection.OfKind && int64(e.Kind()) == v || m.Of == projection.OfActor && e.Actor == text ||
-				m.Of == projection.OfPos && e.Pos == v {
+				m.Of == projection.OfPos && e.Pos == v || m.Of == projection.OfPerson && isBy(e.Actor, text) {
 				return true
 			}
 		}
@@ -174,6 +191,8 @@ func matchedBy(m projection.Match, j projection.Job, past []event.Event) bool {
 			return owner.Name != "" && owner.Host == text
 		case projection.OfExit:
 			return exit == v
+		case projection.OfCode:
+			return coded
 		case projection.OfText:
 			return strings.Contains(j.ErrorDetail, text)
 		case projection.OfGroup:

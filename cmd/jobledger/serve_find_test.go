@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"jobledger/cmd/jobledger/internal/web/access"
 	"jobledger/commands"
 	"jobledger/commands/commandstest"
 	"jobledger/ledger/event"
@@ -186,7 +187,11 @@ func TestSearchFinds(t *testing.T) {
 		`"gateway refused"`: "lost", `text:"refused: 503"`: "lost", `-text:refused`: "tagged",
 		"group:acme": "tagged",
 		"exit:7":     "lost", "exit:8": "", "-exit:7": "tagged", "version:v2": "tagged", "schedule:nightly": "",
-		"host:" + s.worker("alpha").Host: "lost"} {
+		"host:" + s.worker("alpha").Host: "lost", "code:exit_code": "lost", "-code:exit_code": "tagged",
+		"code:other": "", "code:exit_code error:exit_code": "lost", "by:zed": "lost", "by:worker:alpha": "lost",
+		"by:alpha by:zed": "lost", "by:alph": "", "-by:zed": "tagged", "by:worker": "",
+		"ended:2026-01-02": "lost", "ended:2026-01-02..2026-01-03": "lost", "ended:..2026-01-02": "",
+		"ended:pos:6..": "lost", "ended:..pos:5 since:pos:1": "lost", "ended:2026-01-03": ""} {
 		at := url.Values{"find": {find}}
 		for range 2 { // now, and as of the last event
 			_, _, text := get("/api/v1/jobs?" + at.Encode())
@@ -204,13 +209,79 @@ func TestSearchFinds(t *testing.T) {
 			at.Set("at", "pos:"+strconv.FormatInt(s.Tail(), 10))
 		}
 	}
-	if status, _, text := get("/api/v1/jobs?find=exit:x"); status != 400 || !strings.Contains(text, "0 to 255") {
-		t.Errorf("%d %s", status, text)
+	for find, want := range map[string]string{"exit:x": "0 to 255", "-ended:-1h": "-ended is not a term",
+		"ended:..": "FROM..TO", "ended:now..-1h": "ends before it begins", "ended:soon": "is not a time",
+		"payload": "", "colour:red": "payload, code, by, ended", "by:": "by: has no value"} {
+		query := url.Values{"find": {find}}.Encode()
+		status, _, text := get("/api/v1/jobs?" + query)
+		if want != "" && status != 400 || !strings.Contains(text, want) {
+			t.Errorf("%s: %d %s, want %q", find, status, text, want)
+		}
 	}
 	for _, id := range []string{string(lost.ID), strings.ToLower(string(tagged.ID))} {
 		if _, _, page := get("/jobs?find=" + id); !strings.Contains(page, "Job <code>"+strings.ToUpper(id)+"<") {
 			t.Errorf("a whole id does not lead to its job:\n%s", page)
 		}
+	}
+	commandstest.Verify(t, s.Store)
+}
+
+// Payloads are found as they are now, or were at a moment, by those alone who may see them; an erased one is
+// not.
+func TestSearchFindsPayloads(t *testing.T) {
+	t.Parallel()
+	s := newScenario(t)
+	old := s.enqueue(commands.Enqueue{Queue: "mail", Key: "old", UniqueWhile: event.WhileQueued,
+		Payload: []byte(`{"to": "ada@example.com"}`)})
+	s.enqueue(commands.Enqueue{Queue: "mail", Key: "bytes", Payload: []byte("\xff\x00 ada")})
+	s.enqueue(commands.Enqueue{Queue: "mail", Key: "none"})
+	gone := s.enqueue(commands.Enqueue{Queue: "mail", Key: "gone", Payload: []byte("ada")})
+	before := s.Tail()
+	_, err := s.Enqueue(t.Context(), "cli:ada@build7", commands.Enqueue{Queue: "mail", Key: "old",
+		UniqueWhile: event.WhileQueued, OnDuplicate: commands.ReplaceDuplicate, Payload: []byte("to bob")})
+	check(t, err)
+	_, err = s.Cancel(t.Context(), "cli:ada@build7", gone.ID, "a mistake")
+	check(t, err)
+	_, err = s.Erase(t.Context(), "cli:ada@build7", gone.ID, "she asked for it")
+	check(t, err)
+	served := serveStore(t, s.Store, noon)
+	ask := asker(t, served, []string{"*"}, access.Read, access.Bodies, access.Operate)
+	keys := func(find, at string) string {
+		t.Helper()
+		status, _, text := ask("GET", "/jobs?"+url.Values{"find": {find}, "at": {at}}.Encode(), "")
+		var answer struct{ Items []struct{ Key string } }
+		check(t, json.Unmarshal([]byte(text), &answer))
+		var all []string
+		for _, j := range answer.Items {
+			all = append(all, j.Key)
+		}
+		if status != 200 {
+			t.Errorf("%s: %d %s", find, status, text)
+		}
+		return strings.Join(all, " ")
+	}
+	then := "pos:" + strconv.FormatInt(before, 10)
+	for _, c := range []struct{ find, at, want string }{
+		{"payload:ada", "now", "bytes"}, {"payload:bob", "now", "old"}, {"-payload:ada", "now", "gone none old"},
+		{`payload:" ada" key:bytes`, "now", "bytes"}, {"payload:ADA", "now", ""},
+		{"payload:to payload:bob", "now", "old"},
+		{"payload:ada", then, "bytes old"}, {"payload:bob", then, ""}, {"payload:to -payload:bob", then, "old"},
+	} {
+		if got := keys(c.find, c.at); got != c.want {
+			t.Errorf("%s at %s: %q, want %q", c.find, c.at, got, c.want)
+		}
+	}
+	blind := asker(t, served, []string{"*"}, access.Read, access.Operate)
+	for _, one := range [][3]string{{"GET", "/jobs?find=payload:ada", ""},
+		{"GET", "/jobs?find=-payload:ada", ""},
+		{"POST", "/acts", `{"act": "cancel", "filter": {"find": ["payload:bob"]}, "at": "pos:1", "reason": "r"}`}} {
+		if status, _, text := blind(one[0], one[1], one[2]); status != 403 ||
+			!strings.Contains(text, "no right to payloads") {
+			t.Errorf("%v without the scope bodies: %d %s", one, status, text)
+		}
+	}
+	if j, err := s.Get(t.Context(), old.ID); err != nil || j.State != event.Queued {
+		t.Errorf("it is %s, %v", j.State, err)
 	}
 	commandstest.Verify(t, s.Store)
 }

@@ -61,6 +61,7 @@ func TestSearchGoesOn(t *testing.T) {
 		jobs[i] = commands.Enqueue{Queue: "mail", Tags: map[string]string{"n": strconv.Itoa(i % 7)}}
 		if i%50 == 0 {
 			jobs[i].Queue, jobs[i].Tags["order"] = "render", "needle"
+			jobs[i].Payload = []byte("the needle")
 		}
 	}
 	_, err := s.Enqueue(t.Context(), "cli:ada@build7", jobs...)
@@ -87,7 +88,8 @@ func TestSearchGoesOn(t *testing.T) {
 			"find=actor:cli:ada@build7+tag:order&limit=7", "tag=n%3D3&limit=1000", "state=claimed",
 			"queue=render&limit=5",
 			"find=needle&at=pos:333", "at=pos:333&state=queued", "find=needle&from=pos:120&to=pos:420",
-			"find=needle+since:pos:120+until:pos:420", "host=build7", "find=worker:alpha", ""} {
+			"find=needle+since:pos:120+until:pos:420", "host=build7", "find=worker:alpha",
+			"find=payload:needle", ""} {
 			path := "/api/v1/jobs?" + query
 			want := searchAll(t, func(path string) string {
 				status, _, body := wholeFetch(path)

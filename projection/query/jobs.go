@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"slices"
+	"time"
 
 	"jobledger/ledger"
 	"jobledger/projection"
@@ -90,7 +91,7 @@ func (f JobFilter) Resolve(ctx context.Context, tx *ledger.Tx) (projection.Filte
 		case b.Begin && b.Failed:
 			out.FailedAfter = pos
 		case b.Begin && b.Finished:
-			out.FinishedFrom = at
+			out.FinishedFrom = slices.MaxFunc([]time.Time{out.FinishedFrom, at}, time.Time.Compare)
 		case b.Begin:
 			out.After = max(out.After, pos)
 		case pos == 0: // before the first event: none
@@ -98,7 +99,7 @@ func (f JobFilter) Resolve(ctx context.Context, tx *ledger.Tx) (projection.Filte
 		case out.Until == 0 || pos < out.Until: // a job is enqueued before it ends
 			out.Until = pos
 		}
-		if b.Finished && !b.Begin {
+		if b.Finished && !b.Begin && (out.FinishedTo.IsZero() || at.Before(out.FinishedTo)) {
 			out.FinishedTo = at
 		}
 		if b.Failed && !b.Begin {

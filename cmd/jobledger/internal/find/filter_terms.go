@@ -22,7 +22,8 @@ type Term struct {
 
 // FindKeys are the keys of terms.
 var FindKeys = []string{"queue", "state", "key", "tag", "worker", "error", "kind", "actor", "since", "until",
-	"id", "pos", "group", "owner", "host", "version", "schedule", "text", "exit"}
+	"id", "pos", "group", "owner", "host", "version", "schedule", "text", "exit",
+	"payload", "code", "by", "ended"}
 
 // maxTerms is how many terms a search may have.
 const maxTerms = 64
@@ -96,8 +97,10 @@ func (t Term) check(keyed bool) error {
 		return findError("%s: has no value", t.Key)
 	case t.Value == "":
 		return findError("a word is empty")
-	case t.Not && (t.Key == "since" || t.Key == "until"):
-		return findError("-%s is not a term: since: and until: cannot be combined", t.Key)
+	case t.Not && (t.Key == "since" || t.Key == "until" || t.Key == "ended"):
+		return findError("-%s is not a term: since:, until: and ended: have no -", t.Key)
+	case t.Key == "ended" && t.Value == between:
+		return findError("ended: has FROM, FROM..TO or ..TO")
 	case t.Key == "pos" && (err != nil || number < 1):
 		return findError("pos: has the position of an event, not %.40q", t.Value)
 	case t.Key == "exit" && (err != nil || number < 0 || number > 255):
@@ -134,17 +137,51 @@ func Narrow(asked url.Values) bool {
 	})
 }
 
-// aspects are what the keys look at, but for since and until.
+// aspects are what the keys look at, but for since, until and ended.
 var aspects = map[string]projection.Aspect{"": projection.OfWord, "queue": projection.OfQueue,
 	"state": projection.OfState, "key": projection.OfKey, "tag": projection.OfTag,
 	"worker": projection.OfWorker, "owner": projection.OfOwner, "host": projection.OfHost,
 	"group": projection.OfGroup, "version": projection.OfVersion, "schedule": projection.OfSchedule,
 	"exit": projection.OfExit, "text": projection.OfText, "error": projection.OfError, "kind": projection.OfKind,
-	"actor": projection.OfActor, "id": projection.OfID, "pos": projection.OfPos}
+	"actor": projection.OfActor, "id": projection.OfID, "pos": projection.OfPos, "code": projection.OfCode,
+	"by": projection.OfPerson, "payload": projection.OfPayload}
 
 // several are the keys of which a job can have several values. For the other keys, several terms of one key
 // mean any of their values.
-var several = []string{"", "tag", "text", "worker", "kind", "actor"}
+var several = []string{"", "tag", "text", "worker", "kind", "actor", "payload", "code", "by"}
+
+// between is between the ends of a term ended:FROM..TO.
+const between = ".."
+
+// endsOf are the bounds of when jobs ended that a term ended:FROM..TO sets; either end may be left out, and
+// .. with the second.
+func endsOf(value string, now time.Time) (bounds []query.Bound, err error) {
+	from, to, _ := strings.Cut(value, between)
+	var w query.Window
+	for _, end := range []struct {
+		text string
+		into **query.When
+	}{{from, &w.From}, {to, &w.To}} {
+		if end.text == "" {
+			continue
+		}
+		moment, err := when.ReadSpoken("find", end.text, now)
+		if err != nil {
+			return nil, err
+		}
+		*end.into = &moment.When
+		bounds = append(bounds, query.Bound{When: moment.When, Begin: end.into == &w.From, Finished: true})
+	}
+	if w.Check() != nil {
+		return nil, findError("ended:%.60s ends before it begins", value)
+	}
+	return bounds, nil
+}
+
+// AsksPayloads reports whether f looks into payloads.
+func AsksPayloads(f projection.Filter) bool {
+	return slices.ContainsFunc(f.Match, func(m projection.Match) bool { return m.Of == projection.OfPayload })
+}
 
 // addFind adds what the field find says to f.
 func addFind(asked url.Values, now time.Time, f *query.JobFilter) error {
@@ -163,6 +200,14 @@ func addFind(asked url.Values, now time.Time, f *query.JobFilter) error {
 				return err
 			}
 			f.Bounds = append(f.Bounds, query.Bound{When: moment.When, Begin: t.Key == "since"})
+			continue
+		}
+		if t.Key == "ended" {
+			bounds, err := endsOf(t.Value, now)
+			if err != nil {
+				return err
+			}
+			f.Bounds = append(f.Bounds, bounds...)
 			continue
 		}
 		i := matchOf[t.Key] - 1

@@ -26,6 +26,8 @@ const (
 	firstWindow = 64 // numbers
 	windowTime  = 50 * time.Millisecond
 	widening    = 4 // of the next window after one that took less
+	// what one has where payloads are looked at: the next ones may be of 1 MiB each
+	payloadWindow = 512
 )
 
 // search is Jobs for at most about r.SearchTime.
@@ -60,7 +62,9 @@ func (r *Reader) search(ctx context.Context, q query.Jobs) iter.Seq2[query.Job, 
 			until = in.Filter.After
 			switch took := time.Since(windowBegan); {
 			case took < windowTime:
-				window *= widening
+				if window *= widening; AsksPayloads(f) {
+					window = min(window, payloadWindow)
+				}
 			case took > widening*windowTime:
 				window = max(window/widening, firstWindow)
 			}

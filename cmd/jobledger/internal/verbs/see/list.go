@@ -38,9 +38,10 @@ func (p *Verbs) List() cli.Verb {
 			"A term of --find is a word, which is the beginning of an id or part of queue, key, group, error " +
 			"code, error text or a tag, or a tag as K=V; or a key and its value, of " +
 			strings.Join(find.FindKeys, ", ") + ". A term after a - must not hold. worker is any owner, " +
-			"owner and host are about the last one, exit and text about the last failure, kind, actor and pos about " +
-			"any event of the job, since and until about when it was enqueued. Several of one key mean any of them, " +
-			"but for words, tag, text, worker, kind and actor: all of these." + cli.AboutAsOf,
+			"owner and host are about the last one, exit and text about the last failure, code about any failure, " +
+			"kind, actor, by and pos about any event of the job, since and until about when it was enqueued, " +
+			"ended:FROM..TO about when it ended. Several of one key mean any of them, but for words, tag, text, " +
+			"worker, kind, actor, by, code and payload: all of these." + cli.AboutAsOf,
 		Renamed: map[string]string{"last": "limit"},
 		Flags: append(listFlags(),
 			cli.WholeFlag("limit", "at most `N` jobs, 0 for all", 50, 0, math.MaxInt, "", "n"),

@@ -39,7 +39,7 @@ func (a *API) incident(w http.ResponseWriter, r *http.Request) error {
 		query.Del(name)
 	}
 	if given["bodies"] && !MaySeeBodies(r.Context()) {
-		return door.Refusal(http.StatusForbidden, "forbidden", "this credential has no right to payloads")
+		return door.ErrNoBodies
 	}
 	window, err := a.window(r, query)
 	if err != nil {

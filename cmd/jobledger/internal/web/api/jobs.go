@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,22 +51,21 @@ func numberOf(ctx context.Context, tx *ledger.Tx, text string) (int64, error) {
 
 // SearchTime is for how long a list of jobs by params is searched; 0: to its end.
 func (a *API) SearchTime(params url.Values) time.Duration {
-	switch {
-	case params.Get("by") == find.ByFinished: // no parameter would go on where it ended
+	if params.Get("by") == find.ByFinished { // no parameter would go on where it ended
 		return 0
-	case a.Search > 0:
-		return a.Search
 	}
-	return SearchTime
+	return cmp.Or(a.Search, SearchTime)
 }
 
 // JobsOf returns the question that the parameters of /jobs ask. It returns a projection.ArchivedError if the
-// answer is in the archive.
+// answer is in the archive, and door.ErrNoBodies if the caller may not see the payloads that it looks into.
 func (a *API) JobsOf(ctx context.Context, params url.Values) (q query.Jobs, err error) {
-	now := a.now(ctx)
-	f, err := find.Jobs(params, now)
+	f, err := find.Jobs(params, a.now(ctx))
 	if err != nil {
 		return q, err
+	}
+	if find.AsksPayloads(f.Filter) && !MaySeeBodies(ctx) {
+		return q, door.ErrNoBodies
 	}
 	err = a.Store.Read(ctx, func(tx *ledger.Tx) error {
 		if q.At, err = a.asOf(ctx, tx, params); err == nil {

@@ -258,6 +258,9 @@ func (d *Door) answerLate(w http.ResponseWriter, err error) {
 var errEraseInSession = Refusal(http.StatusForbidden, "forbidden",
 	"anyone who logs in by a link may erase only where the server was started with --allow erase")
 
+// ErrNoBodies means that a caller may not see the payloads and results that it asks for.
+var ErrNoBodies = Refusal(http.StatusForbidden, "forbidden", "this credential has no right to payloads")
+
 // errEnded means that a form was sent without a session.
 var errEnded = Refusal(http.StatusUnauthorized, "unauthenticated",
 	"your session has ended, and nothing was changed: log in by another tab, and send this again")

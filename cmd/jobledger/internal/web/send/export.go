@@ -31,7 +31,7 @@ func (a *Sender) export(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	case bodies && !api.MaySeeBodies(r.Context()):
-		return door.Refusal(http.StatusForbidden, "forbidden", "this credential has no right to payloads")
+		return door.ErrNoBodies
 	}
 	form := cmp.Or(params.Get("format"), "jsonl")
 	if !slices.Contains(export.Formats, form) {
