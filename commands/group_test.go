@@ -285,8 +285,7 @@ func isConflict(err error) bool { return strings.Contains(err.Error(), "it ") }
 func (r *randomGroups) end(j projection.Job) commands.Command {
 	switch r.random.IntN(4) {
 	case 0:
-		soon := time.Duration(r.random.IntN(3)) * time.Second
-		return commands.Fail{Token: j.Token, RetryIn: &soon}
+		return commands.Fail{Token: j.Token, RetryIn: new(time.Duration(r.random.IntN(3)) * time.Second)}
 	case 1:
 		return commands.Release{Token: j.Token}
 	}

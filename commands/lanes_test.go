@@ -99,8 +99,7 @@ func TestClaimSeesChangesOfOtherProcesses(t *testing.T) {
 					}
 				case 6:
 					if j, ok := take(&queued); ok {
-						priority := random.IntN(priorities)
-						do(j, commands.Reschedule{RunAt: &then, Priority: &priority})
+						do(j, commands.Reschedule{RunAt: &then, Priority: new(random.IntN(priorities))})
 						queued = append(queued, j)
 					}
 				case 7:

@@ -127,8 +127,7 @@ func (w *twin) step(t *testing.T, r *rand.Rand) string {
 		case k == 11:
 			c = commands.Succeed{Token: "01ARZ3NDEKTSV4RRFFQ69G5FAV"}
 		case k < 16:
-			code := 0
-			c = commands.Succeed{Token: j.Token, ExitCode: &code}
+			c = commands.Succeed{Token: j.Token, ExitCode: new(0)}
 		case k < 22:
 			c = commands.Succeed{Token: j.Token, Result: []byte(`{"n":1}`)}
 		default:

@@ -57,8 +57,7 @@ func (q *queue) claimOne(worker string, change ...func(*commands.ClaimRequest)) 
 
 func (q *queue) sweep() []projection.Job {
 	q.T.Helper()
-	none := time.Duration(0)
-	s := commands.Sweeper{Service: q.Service, Actor: "sweeper:test", Grace: &none}
+	s := commands.Sweeper{Service: q.Service, Actor: "sweeper:test", Grace: new(time.Duration)}
 	r, err := s.Sweep(q.T.Context())
 	if err != nil {
 		q.T.Fatalf("sweep: %v", err)

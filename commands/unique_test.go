@@ -118,8 +118,7 @@ func TestUniqueKeysAsTheModelHasThem(t *testing.T) {
 				}
 			case "fail":
 				if j := pick("claimed"); j != nil {
-					now := time.Duration(0)
-					j.job = q.command(j.job, commands.Fail{Token: j.job.Token, RetryIn: &now})
+					j.job = q.command(j.job, commands.Fail{Token: j.job.Token, RetryIn: new(time.Duration)})
 					if j.state = "queued"; j.job.State == event.FailedState {
 						end(j, "failed")
 					}

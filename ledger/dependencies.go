@@ -22,6 +22,5 @@ func (tx *Tx) HasDependencies(ctx context.Context) (bool, error) {
 
 // NoteDependencies says that tx adds a row to the table deps.
 func (tx *Tx) NoteDependencies() {
-	waits := true
-	tx.waits = &waits
+	tx.waits = new(true)
 }

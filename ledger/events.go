@@ -157,12 +157,18 @@ func (tx *Tx) Events(ctx context.Context, f Filter) iter.Seq2[event.Event, error
 	return tx.eventsAfter(ctx, f, make(row.Latest))
 }
 
-// EventAt returns the event at pos, if it is in the ledger.
-func (tx *Tx) EventAt(ctx context.Context, pos int64) (e event.Event, found bool, err error) {
-	for e, err = range tx.Events(ctx, Filter{After: pos - 1, Until: pos}) {
+// OneEvent returns the first event that f selects, or with Last the last one, if there is any.
+func (tx *Tx) OneEvent(ctx context.Context, f Filter) (e event.Event, found bool, err error) {
+	f.Limit = 1
+	for e, err = range tx.Events(ctx, f) {
 		return e, err == nil, err
 	}
 	return e, false, nil
+}
+
+// EventAt returns the event at pos, if it is in the ledger.
+func (tx *Tx) EventAt(ctx context.Context, pos int64) (e event.Event, found bool, err error) {
+	return tx.OneEvent(ctx, Filter{After: pos - 1, Until: pos})
 }
 
 // eventsAfter is Events for one of several reads along the ledger, which share what they know of the claims.

@@ -60,8 +60,7 @@ func newTx(s *Store, on *session.Session, at engine.Head) *Tx {
 	for _, a := range at.Prefetched {
 		if a.Query == anyDependency && len(a.Rows) == 1 {
 			n, _ := a.Rows[0][0].(int64)
-			waits := n > 0
-			tx.waits = &waits
+			tx.waits = new(n > 0)
 		}
 	}
 	return tx

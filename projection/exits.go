@@ -47,8 +47,7 @@ func LastExits(ctx context.Context, tx *ledger.Tx, jobs []Job, until int64) (map
 		return table.Each(rows, err, []any{&n, &code, &signal}, func() error {
 			exit := Exit{Signal: signal.String}
 			if code.Valid {
-				number := int(code.Int64)
-				exit.Code = &number
+				exit.Code = new(int(code.Int64))
 			}
 			if code.Valid || signal.Valid {
 				exits[n] = exit

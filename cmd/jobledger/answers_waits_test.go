@@ -33,8 +33,7 @@ func TestAnswersOfWaits(t *testing.T) {
 	s.wait(time.Second)
 	job := s.enqueue(commands.Enqueue{Queue: "priority"})
 	s.wait(5 * time.Second)
-	five := 5
-	s.do("cli:ada@build7", job, commands.Reschedule{Priority: &five, Reason: "a bad night"})
+	s.do("cli:ada@build7", job, commands.Reschedule{Priority: new(5), Reason: "a bad night"})
 	s.wait(2 * time.Second)
 	s.claim("w1", "priority")
 	replaced := commands.Enqueue{Queue: "replaced", Key: "k", UniqueWhile: event.WhileQueued}

@@ -16,7 +16,6 @@ import (
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/find"
-	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/commands"
 	"jobledger/commands/load"
 	"jobledger/ledger"
@@ -116,7 +115,7 @@ func (s *scenario) randomCommands(random *rand.Rand, n int) (jobs []event.JobID,
 			c := taken{path: filepath.Join(s.T.TempDir(), "copy.db"), tied: random.IntN(2) == 0}
 			s.copyTo(c.path)
 			check(s.T, s.Store.Read(ctx, func(tx *ledger.Tx) (err error) {
-				last, err := state.LastEvent(ctx, tx, 0)
+				last, _, err := tx.OneEvent(ctx, ledger.Filter{Last: true})
 				c.pos, c.at = last.Pos, last.At
 				return err
 			}))

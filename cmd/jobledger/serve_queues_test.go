@@ -23,8 +23,7 @@ func nightOfTwo(t *testing.T, others bool) (s *scenario, own, other int64) {
 	t.Helper()
 	s = newScenario(t)
 	ctx := t.Context()
-	none := time.Duration(0)
-	sweeper := commands.Sweeper{Service: s.Service, Actor: "sweeper:build7", Grace: &none}
+	sweeper := commands.Sweeper{Service: s.Service, Actor: "sweeper:build7", Grace: new(time.Duration)}
 	sweep := func() {
 		_, err := sweeper.Sweep(ctx)
 		check(t, err)

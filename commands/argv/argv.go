@@ -50,8 +50,7 @@ func (t text) MarshalJSON() ([]byte, error) {
 	if utf8.ValidString(string(t)) {
 		return plain(string(t))
 	}
-	in64 := base64.StdEncoding.EncodeToString([]byte(t))
-	return json.Marshal(encoded{&in64})
+	return json.Marshal(encoded{new(base64.StdEncoding.EncodeToString([]byte(t)))})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.

@@ -165,8 +165,7 @@ func reopen(t *testing.T, service *commands.Service, db *sql.DB) {
 	if _, err := (&outbox.Relay{Service: service, From: db}).Drain(ctx); err != nil {
 		t.Fatal(err)
 	}
-	none := time.Duration(0)
-	sweeper := &commands.Sweeper{Service: service, Actor: "sweeper:test", Grace: &none}
+	sweeper := &commands.Sweeper{Service: service, Actor: "sweeper:test", Grace: new(time.Duration)}
 	for end := time.Now().Add(time.Minute); ; {
 		if _, err := sweeper.Sweep(ctx); err != nil {
 			t.Fatal(err)

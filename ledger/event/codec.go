@@ -206,8 +206,7 @@ func (f *fields) code(key string, v **int) {
 		if err != nil {
 			f.fail(key, raw, "an integer")
 		}
-		c := int(n)
-		*v = &c
+		*v = new(int(n))
 	}
 }
 

@@ -73,12 +73,11 @@ func LostAfter(ctx context.Context, tx *ledger.Tx, pos int64) (l Lost, err error
 		return l, err
 	}
 	l.Events = tail - pos
-	for e, err := range tx.Events(ctx, ledger.Filter{After: pos, Limit: 1}) {
-		if err != nil {
-			return l, err
-		}
-		l.Since = e.At
+	first, _, err := tx.OneEvent(ctx, ledger.Filter{After: pos})
+	if err != nil {
+		return l, err
 	}
+	l.Since = first.At
 	if err := table.ScanOne(ctx, tx, enqueuedAfter, []any{&l.Enqueued}, pos); err != nil {
 		return l, err
 	}

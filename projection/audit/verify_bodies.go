@@ -108,11 +108,9 @@ func (v *verifier) unclaimed(before int64) error {
 }
 
 func (v *verifier) erasedLater(ctx context.Context, e *event.Event) (bool, error) {
-	f := ledger.Filter{Job: e.N, Kinds: []event.Kind{event.KindErased}, After: e.Pos, Limit: 1}
-	for _, err := range v.tx.Events(ctx, f) {
-		return err == nil, err
-	}
-	return false, nil
+	f := ledger.Filter{Job: e.N, Kinds: []event.Kind{event.KindErased}, After: e.Pos}
+	_, found, err := v.tx.OneEvent(ctx, f)
+	return found, err
 }
 
 const bodiesOfErased = `SELECT count(*) FROM bodies b JOIN events e ON e.pos = b.pos

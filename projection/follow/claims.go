@@ -107,14 +107,11 @@ func (q *QueuesOf) Add(e event.Event) (queue string, err error) {
 
 // QueueAt returns the queue of job n, from its enqueued event.
 func QueueAt(ctx context.Context, tx *ledger.Tx, n int64) (string, error) {
-	f := ledger.Filter{Job: n, Kinds: []event.Kind{event.KindEnqueued}, Limit: 1}
-	for e, err := range tx.Events(ctx, f) {
-		if err != nil {
-			return "", err
-		}
-		return e.Body.(*event.Enqueued).Queue, nil
+	e, found, err := tx.OneEvent(ctx, ledger.Filter{Job: n, Kinds: []event.Kind{event.KindEnqueued}})
+	if !found {
+		return "", err
 	}
-	return "", nil
+	return e.Body.(*event.Enqueued).Queue, nil
 }
 
 // Tally counts jobs by queue and state along the events of a ledger, without any table.

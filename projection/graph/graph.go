@@ -222,12 +222,12 @@ func (r *reader) put(ctx context.Context, blocked []projection.Job, found []link
 		until := end
 		if j.State != event.Blocked && j.State != event.CancelledState { // it waits no more since then
 			until = j.N
-			f := ledger.Filter{Job: j.N, Kinds: []event.Kind{event.KindUnblocked, event.KindRetried}, Until: end,
-				Last: true, Limit: 1}
-			for e, err := range r.tx.Events(ctx, f) {
-				if err != nil {
-					return nil, err
-				}
+			e, found, err := r.tx.OneEvent(ctx, ledger.Filter{Job: j.N, Until: end, Last: true,
+				Kinds: []event.Kind{event.KindUnblocked, event.KindRetried}})
+			if err != nil {
+				return nil, err
+			}
+			if found {
 				until = e.Pos
 			}
 		}

@@ -19,11 +19,11 @@ type Copy struct {
 // questions about now are questions about that moment: the event imported, and the pauses that came with it,
 // are ignored. A ledger whose last events cannot be read does not count as a copy.
 func CopyOf(ctx context.Context, tx *ledger.Tx) (c Copy, ok bool, err error) {
-	f := ledger.Filter{Limit: 1, Last: true}
-	mark, err := onlyEvent(ctx, tx, f)
+	f := ledger.Filter{Last: true}
+	mark, _, err := tx.OneEvent(ctx, f)
 	if _, paused := mark.Body.(*event.QueuePaused); paused && err == nil {
 		f.Kinds = []event.Kind{event.KindImported}
-		mark, err = onlyEvent(ctx, tx, f)
+		mark, _, err = tx.OneEvent(ctx, f)
 	}
 	var body *event.Imported
 	if err == nil {
@@ -46,12 +46,4 @@ func CopyOf(ctx context.Context, tx *ledger.Tx) (c Copy, ok bool, err error) {
 	m, err := projection.AtPos(ctx, tx, body.Events)
 	m.At = body.AsOf
 	return Copy{Moment: m, From: body.From}, err == nil, err
-}
-
-// onlyEvent returns the event that f selects; without one, an event without a body.
-func onlyEvent(ctx context.Context, tx *ledger.Tx, f ledger.Filter) (found event.Event, err error) {
-	for e, err := range tx.Events(ctx, f) {
-		return e, err
-	}
-	return found, nil
 }

@@ -131,7 +131,7 @@ type knowledge struct {
 // knowledgeAt returns what is known for a question about m.
 func knowledgeAt(ctx context.Context, tx *ledger.Tx, m projection.Moment) (k knowledge, err error) {
 	k.now = latestOf(tx.Now(), m.At)
-	mark, err := onlyEvent(ctx, tx, ledger.Filter{Kinds: []event.Kind{event.KindImported}, Limit: 1, Last: true})
+	mark, _, err := tx.OneEvent(ctx, ledger.Filter{Kinds: []event.Kind{event.KindImported}, Last: true})
 	b, ok := mark.Body.(*event.Imported)
 	if err != nil || !ok {
 		return k, err

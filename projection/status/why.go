@@ -47,12 +47,9 @@ func Explain(ctx context.Context, tx *ledger.Tx, j projection.Job, m projection.
 		}
 	}
 	w.Job = j
-	f := ledger.Filter{Job: j.N, Kinds: causes, Until: m.Pos, Limit: 1, Last: true}
-	for e, err := range tx.Events(ctx, f) {
-		if err != nil {
-			return w, err
-		}
-		w.Cause = e
+	f := ledger.Filter{Job: j.N, Kinds: causes, Until: m.Pos, Last: true}
+	if w.Cause, _, err = tx.OneEvent(ctx, f); err != nil {
+		return w, err
 	}
 	if !j.State.Held() && j.Attempt > 0 {
 		lost, ok, err := projection.LastLostClaim(ctx, tx, j, m)
@@ -77,12 +74,12 @@ func Explain(ctx context.Context, tx *ledger.Tx, j projection.Job, m projection.
 // queued adds what keeps a queued job waiting.
 func (w *Why) queued(ctx context.Context, tx *ledger.Tx, m projection.Moment) error {
 	j := w.Job
-	f := ledger.Filter{Job: j.N, Kinds: []event.Kind{event.KindRescheduled}, After: w.Cause.Pos, Until: m.Pos,
-		Limit: 1, Last: true}
-	for e, err := range tx.Events(ctx, f) {
-		if err != nil {
-			return err
-		}
+	e, moved, err := tx.OneEvent(ctx, ledger.Filter{Job: j.N, Kinds: []event.Kind{event.KindRescheduled},
+		After: w.Cause.Pos, Until: m.Pos, Last: true})
+	if err != nil {
+		return err
+	}
+	if moved {
 		w.Moved = &e
 	}
 	l, err := lookAt(ctx, tx, m)

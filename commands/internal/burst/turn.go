@@ -78,8 +78,7 @@ func (t *Turn) arguments(ctx context.Context, tx *ledger.Tx) (args []any, ok boo
 	var now *int64
 	if t.Now != nil {
 		at = t.Now()
-		micros := at.UnixMicro()
-		now = &micros
+		now = new(at.UnixMicro())
 	}
 	at = event.FromMicros(at.UnixMicro())
 	actor, _ := tx.Name(ctx, t.Actor) // these are known

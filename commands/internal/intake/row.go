@@ -75,8 +75,7 @@ func Encode[D Reference](e Job[D]) (string, error) {
 		Tags: e.Tags, Group: e.Group, After: references(e.After), Before: references(e.Before), Hold: e.Hold,
 	}
 	if !e.RunAt.IsZero() {
-		at := e.RunAt.UTC()
-		r.RunAt = &at
+		r.RunAt = new(e.RunAt.UTC())
 	}
 	if e.Backoff != (event.Backoff{}) {
 		r.Backoff = &backoff{e.Backoff.Min, e.Backoff.Max, e.Backoff.Factor}

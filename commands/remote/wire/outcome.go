@@ -140,8 +140,7 @@ func OutcomeOf(job event.JobID, c commands.Command) (o Outcome, ok bool) {
 		o.Outcome, o.Token, o.Owner, o.ExitCode = Failed, c.Token, c.Owner, c.ExitCode
 		o.Code, o.Detail, o.Signal, o.NoRetry = c.Code, c.Detail, c.Signal, c.NoRetry
 		if c.RetryIn != nil {
-			seconds := c.RetryIn.Seconds()
-			o.RetryIn = &seconds
+			o.RetryIn = new(c.RetryIn.Seconds())
 		}
 		o.Output, o.Cost = outputOf(c.Output), costOf(c.Cost)
 	case commands.Release:
@@ -164,8 +163,7 @@ func outputOf(o event.Output) *Output {
 	if o == (event.Output{}) {
 		return nil
 	}
-	out := Output(o)
-	return &out
+	return new(Output(o))
 }
 
 func costOf(c event.Cost) *Cost {
@@ -193,11 +191,9 @@ func Text(b []byte) (text, encoded *string) {
 	case b == nil:
 		return nil, nil
 	case utf8.Valid(b):
-		s := string(b)
-		return &s, nil
+		return new(string(b)), nil
 	}
-	s := base64.StdEncoding.EncodeToString(b)
-	return nil, &s
+	return nil, new(base64.StdEncoding.EncodeToString(b))
 }
 
 // Bytes is the inverse of Text.

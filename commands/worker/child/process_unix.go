@@ -201,8 +201,7 @@ func (p *Process) afterBackstop(over <-chan struct{}) {
 
 // Extend replaces the deadlines. That has no effect on a command that has been sent TERM.
 func (p *Process) Extend(l Deadlines) error {
-	deadlines := leaseOf(l)
-	return p.conn.send(order{Lease: &deadlines})
+	return p.conn.send(order{Lease: new(leaseOf(l))})
 }
 
 // Stop ends the command: TERM to its process group, and KILL after KillAfter. It returns at once.
@@ -287,8 +286,7 @@ func (p *Process) follow() {
 	case e.Status.Signaled():
 		p.end.Signal = signalName(e.Status.Signal())
 	default:
-		code := e.Status.ExitStatus()
-		p.end.ExitCode = &code
+		p.end.ExitCode = new(e.Status.ExitStatus())
 	}
 }
 

@@ -48,8 +48,7 @@ func Read() Build {
 		case "vcs.time":
 			b.Time = &s.Value
 		case "vcs.modified":
-			modified := s.Value == "true"
-			b.Modified = &modified
+			b.Modified = new(s.Value == "true")
 		}
 	}
 	return b

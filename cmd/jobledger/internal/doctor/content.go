@@ -154,7 +154,7 @@ func (d *examination) guards(ctx context.Context, tx *ledger.Tx) error {
 }
 
 func (d *examination) clock(ctx context.Context, tx *ledger.Tx) error {
-	last, err := state.LastEvent(ctx, tx, 0)
+	last, _, err := tx.OneEvent(ctx, ledger.Filter{Last: true})
 	if d.Events = last.Pos; err == nil && last.At.Sub(d.Now()) > clockSlack {
 		d.problem(CodeClock,
 			"set the clock; until it has caught up, new events get the time of the last one, and leases end late",

@@ -6,7 +6,6 @@ import (
 	"os"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
@@ -52,14 +51,14 @@ func (d *examination) differs(ctx context.Context) bool {
 	for range 2 {
 		var alone, both event.Event
 		err := ledger.InspectFileOnly(ctx, d.dsn, func(tx *ledger.Tx, _ ledger.FileFacts) (err error) {
-			alone, err = state.LastEvent(ctx, tx, 0)
+			alone, _, err = tx.OneEvent(ctx, ledger.Filter{Last: true})
 			return err
 		})
 		if err != nil || alone.Pos == 0 {
 			return false
 		}
 		err = ledger.InspectFile(ctx, d.dsn, func(tx *ledger.Tx, _ ledger.FileFacts) (err error) {
-			both, err = state.LastEvent(ctx, tx, alone.Pos)
+			both, _, err = tx.OneEvent(ctx, ledger.Filter{Until: alone.Pos, Last: true})
 			return err
 		})
 		same := both.Pos == alone.Pos && both.At.Equal(alone.At) &&

@@ -31,14 +31,11 @@ func OTLP(ctx context.Context, store *ledger.Store, w Window, out io.Writer) err
 	t := &spanWriter{out: bufio.NewWriterSize(out, 64<<10), jobs: make(map[int64]spanJob)}
 	t.find = func(n int64) (j spanJob, err error) {
 		err = store.Read(ctx, func(tx *ledger.Tx) error {
-			f := ledger.Filter{Job: n, Kinds: []event.Kind{event.KindEnqueued}, Limit: 1}
-			for e, err := range tx.Events(ctx, f) {
-				if err != nil {
-					return err
-				}
+			e, found, err := tx.OneEvent(ctx, ledger.Filter{Job: n, Kinds: []event.Kind{event.KindEnqueued}})
+			if found {
 				j = spanJobOf(e)
 			}
-			return nil
+			return err
 		})
 		return j, err
 	}

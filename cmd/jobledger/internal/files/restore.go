@@ -204,12 +204,11 @@ func (r *restore) count(ctx context.Context, tx *ledger.Tx) (err error) {
 	if r.done.Events, err = tx.Tail(ctx); err != nil {
 		return err
 	}
-	for e, err := range tx.Events(ctx, ledger.Filter{Limit: 1, Last: true}) {
-		if err != nil {
-			return err
-		}
-		r.done.At = e.At
+	last, _, err := tx.OneEvent(ctx, ledger.Filter{Last: true})
+	if err != nil {
+		return err
 	}
+	r.done.At = last.At
 	queues, err := status.Queues{At: projection.Now(r.Now())}.Read(ctx, tx)
 	for _, q := range queues {
 		for state, n := range q.Jobs {

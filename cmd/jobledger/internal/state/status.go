@@ -78,8 +78,7 @@ func NewQueue(q status.Queue, now time.Time) Queue {
 		Expired: q.Expired, OldestLease: words.TimeOrNull(q.OldestLease), Paused: q.Paused, LastHour: q.LastHour,
 		Lost: NewLostClaims(q.Lost)}
 	if !q.OldestReady.IsZero() {
-		seconds := float64(now.Sub(q.OldestReady).Microseconds()) / 1e6
-		out.OldestReadyWait = &seconds
+		out.OldestReadyWait = new(float64(now.Sub(q.OldestReady).Microseconds()) / 1e6)
 	}
 	if q.Paused {
 		out.PausedSince, out.PausedBy, out.PausedReason = words.TimeOrNull(q.Since), words.TextOrNull(q.Actor),
@@ -117,14 +116,6 @@ func Add(total *status.Queue, q status.Queue) {
 		total.OldestReady = q.OldestReady
 	}
 	total.LastHour.Add(q.LastHour)
-}
-
-// LastEvent is the last event up to the position until, 0 for the end of the ledger.
-func LastEvent(ctx context.Context, tx *ledger.Tx, until int64) (last event.Event, err error) {
-	for e, err := range tx.Events(ctx, ledger.Filter{Until: until, Limit: 1, Last: true}) {
-		return e, err
-	}
-	return last, nil
 }
 
 // NamedQueue returns the queue of this name; known is false where the ledger has never seen the name.

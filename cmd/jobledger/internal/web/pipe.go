@@ -126,8 +126,7 @@ func (p *pipe) start(ctx context.Context, line []byte, tooLong bool) {
 	go func() {
 		defer p.end()
 		if refused == nil {
-			answer := p.ask(ctx, asked)
-			refused = &answer
+			refused = new(p.ask(ctx, asked))
 		}
 		p.mu.Lock()
 		delete(p.cancels, id) // of those with the same id, which is a mistake, no other can be cancelled
@@ -195,8 +194,7 @@ func (p *pipe) answer(a pipeAnswer) {
 // parse reads a line; refused is the answer to one that is not a request.
 func parse(line []byte, tooLong bool) (asked pipeRequest, refused *pipeAnswer) {
 	refuse := func(status int, code, text string) (pipeRequest, *pipeAnswer) {
-		answer := problemAnswer(asked.ID, status, code, text)
-		return asked, &answer
+		return asked, new(problemAnswer(asked.ID, status, code, text))
 	}
 	if tooLong {
 		return refuse(http.StatusRequestEntityTooLarge, "too_large", "a line of more than 12 MiB")
@@ -331,8 +329,7 @@ func (w *recorder) answer(id json.RawMessage) pipeAnswer {
 	case strings.HasSuffix(kind, "json"):
 		a.Body = bytes.TrimSpace(body)
 	case strings.HasPrefix(kind, "text/"):
-		text := string(body)
-		a.Text = &text
+		a.Text = new(string(body))
 	default:
 		a.Base64 = body
 	}

@@ -93,8 +93,7 @@ func TimeOrNull(t time.Time) *string {
 	if t.IsZero() {
 		return nil
 	}
-	s := JSONTime(t)
-	return &s
+	return new(JSONTime(t))
 }
 
 // ExitJSON adds how the command of a job's last failure ended.

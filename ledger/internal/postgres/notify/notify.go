@@ -105,8 +105,7 @@ func readPayload(text string) (sender string, topics engine.Topic) {
 
 // note notes that a notification is sent now.
 func (n *Notifier) note() {
-	now := time.Now()
-	n.last.Store(&now)
+	n.last.Store(new(time.Now()))
 }
 
 // pause is how long no other notification may be sent.

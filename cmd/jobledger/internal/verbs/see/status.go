@@ -103,7 +103,7 @@ func (p *Verbs) statusNowOrThen(c *cli.Context, absent *projection.Absent) (isPa
 		if past.Given {
 			return p.statusThen(c.Context, tx, past)
 		}
-		if last, err = state.LastEvent(c.Context, tx, 0); err != nil {
+		if last, _, err = tx.OneEvent(c.Context, ledger.Filter{Last: true}); err != nil {
 			return err
 		}
 		queues, problems, err = p.readStatus(c.Context, tx, projection.Now(p.Now()))
@@ -156,7 +156,7 @@ func (p *Verbs) statusThen(ctx context.Context, tx *ledger.Tx, past cli.Past) er
 		p.Message("no jobs yet at pos %d", m.Pos)
 		return nil
 	}
-	last, err := state.LastEvent(ctx, tx, m.Pos)
+	last, _, err := tx.OneEvent(ctx, ledger.Filter{Until: m.Pos, Last: true})
 	if err != nil {
 		return err
 	}

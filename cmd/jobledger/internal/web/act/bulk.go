@@ -111,8 +111,7 @@ func (a *Acts) Many(ctx context.Context, m Many) (t Tally, err error) {
 		return t, check(ctx, rightOf(m.Verb), "")
 	}
 	if m.Verb == "reschedule" && m.RunAt == nil && m.Spread > 0 {
-		now := a.Now()
-		m.RunAt = &now
+		m.RunAt = new(a.Now())
 	}
 	set, err := a.Set(ctx, m)
 	if err != nil {

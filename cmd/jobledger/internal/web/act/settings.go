@@ -32,13 +32,8 @@ type Setting struct {
 // zero event: there is none.
 func SetAt(ctx context.Context, tx *ledger.Tx, kind event.Kind, queue string, until int64) (e event.Event,
 	err error) {
-	f := ledger.Filter{Kinds: []event.Kind{kind}, Queue: queue, Until: until, Last: true, Limit: 1}
-	for e, err = range tx.Events(ctx, f) {
-		if err != nil {
-			return event.Event{}, err
-		}
-	}
-	return e, nil
+	e, _, err = tx.OneEvent(ctx, ledger.Filter{Kinds: []event.Kind{kind}, Queue: queue, Until: until, Last: true})
+	return e, err
 }
 
 // change carries out one change of a queue, unless what it changes has been set since the caller saw it.

@@ -163,8 +163,7 @@ func (a *API) sendIntegrity(w http.ResponseWriter, r *http.Request) error {
 		out.Checks = append(out.Checks, check)
 	}
 	if !v.WholeAt.IsZero() {
-		seconds := v.WholeTook.Seconds()
-		out.Whole.Until, out.Whole.Seconds = &v.Whole, &seconds
+		out.Whole.Until, out.Whole.Seconds = &v.Whole, new(v.WholeTook.Seconds())
 	}
 	if s.Head != nil {
 		text, err := s.Head.SignWith(nil)

@@ -7,7 +7,6 @@ import (
 	"jobledger/cmd/jobledger/internal/buildinfo"
 	"jobledger/cmd/jobledger/internal/fault"
 	"jobledger/cmd/jobledger/internal/print"
-	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/cmd/jobledger/internal/web/door"
 	"jobledger/cmd/jobledger/internal/words"
 	"jobledger/commands"
@@ -72,12 +71,11 @@ func (a *API) ledger(w http.ResponseWriter, r *http.Request) error {
 		if pos = m.Pos; err != nil || pos == 0 {
 			return err
 		}
-		e, err := state.LastEvent(r.Context(), tx, pos)
+		e, _, err := tx.OneEvent(r.Context(), ledger.Filter{Until: pos, Last: true})
 		if err != nil {
 			return err
 		}
-		at := event.FormatTime(e.At)
-		last = &at
+		last = new(event.FormatTime(e.At))
 		is, err = projection.IdentityOf(r.Context(), tx, pos)
 		return err
 	})

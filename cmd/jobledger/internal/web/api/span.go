@@ -112,13 +112,10 @@ func (a *API) ownPositions(ctx context.Context, tx *ledger.Tx, query url.Values)
 			continue
 		}
 		found := false
-		own := ledger.Filter{Queue: query.Get("queue"), After: moment.Pos - 1, Until: moment.Pos, Limit: 1}
 		if moment.Pos > 0 {
-			for _, err := range tx.Events(ctx, own) {
-				if err != nil {
-					return err
-				}
-				found = true
+			own := ledger.Filter{Queue: query.Get("queue"), After: moment.Pos - 1, Until: moment.Pos}
+			if _, found, err = tx.OneEvent(ctx, own); err != nil {
+				return err
 			}
 		}
 		if !found {
@@ -155,13 +152,9 @@ func lastClaims(ctx context.Context, tx *ledger.Tx, m projection.Moment) (projec
 	if m.Pos == 0 {
 		return m, nil
 	}
-	for e, err := range tx.Events(ctx, ledger.Filter{Ending: true, Until: m.Pos, Limit: 1, Last: true}) {
-		if err != nil {
-			return m, err
-		}
-		if end := e.At.Add(time.Minute); end.Before(m.At.Add(-defaultSpan / 4)) {
-			return projection.AtTime(ctx, tx, end.Truncate(time.Minute).Add(time.Minute))
-		}
+	e, found, err := tx.OneEvent(ctx, ledger.Filter{Ending: true, Until: m.Pos, Last: true})
+	if end := e.At.Add(time.Minute); found && end.Before(m.At.Add(-defaultSpan/4)) {
+		return projection.AtTime(ctx, tx, end.Truncate(time.Minute).Add(time.Minute))
 	}
-	return m, nil
+	return m, err
 }

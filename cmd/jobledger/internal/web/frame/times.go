@@ -111,8 +111,7 @@ func ReadZone(name string) (*time.Location, error) {
 	p := door.BadInput(zoneParam, fmt.Sprintf(
 		"%.40q is not the name of a time zone, such as Europe/Berlin or UTC", name))
 	if near := nearZones(name); len(near) > 0 {
-		hint := "did you mean " + strings.Join(near, ", ") + "?"
-		p.Hint = &hint
+		p.Hint = new("did you mean " + strings.Join(near, ", ") + "?")
 	}
 	return nil, p
 }

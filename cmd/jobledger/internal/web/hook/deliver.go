@@ -185,8 +185,7 @@ func (d *deliverer) deliver(ctx context.Context, j projection.Job) (a Answer, en
 	}
 	fail := commands.Fail{Token: j.Token, Code: a.Code, Detail: commands.Detail(a.Detail)}
 	if a.Wait > 0 {
-		wait := max(a.Wait, backoff.Wait(j.Failures+1))
-		fail.RetryIn = &wait
+		fail.RetryIn = new(max(a.Wait, backoff.Wait(j.Failures+1)))
 	}
 	return a, fail
 }

@@ -116,14 +116,11 @@ func (f *feed) start(ctx context.Context, tx *ledger.Tx, tail int64) (pos int64,
 			return max(pos, after.Pos), nil
 		}
 	}
-	restored := ledger.Filter{Kinds: []event.Kind{event.KindRestored}, Last: true, Limit: 1}
-	since := int64(0)
-	for x, err := range tx.Events(ctx, restored) {
-		if err != nil {
-			return 0, err
-		}
-		since = x.Pos
+	restored, _, err := tx.OneEvent(ctx, ledger.Filter{Kinds: []event.Kind{event.KindRestored}, Last: true})
+	if err != nil {
+		return 0, err
 	}
+	since := restored.Pos
 	if !after.At.IsZero() { // what was recorded later is new, such as after a failover that lost that event
 		then, err := tx.PosAt(ctx, after.At)
 		if err != nil {

@@ -62,8 +62,7 @@ func (p *Pages) jobAct(verb string) func(http.ResponseWriter, *http.Request) err
 			heard, err := when.Spoken(given.Get("run_at"), p.Now(), true)
 			if err != nil {
 				bad := door.BadInput("run_at", fmt.Sprintf("%q %s", given.Get("run_at"), err))
-				hint := when.NextForms
-				bad.Hint = &hint
+				bad.Hint = new(when.NextForms)
 				return bad
 			}
 			request.RunAt = &heard.Time

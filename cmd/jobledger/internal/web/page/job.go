@@ -107,8 +107,7 @@ func (p *Pages) jobPage(w http.ResponseWriter, r *http.Request) error {
 	if view.Withheld = !api.MaySeeBodies(r.Context()); !j.Erased && !view.Withheld {
 		view.Payload = bodyOf(j.Payload)
 		if j.Result != nil {
-			result := bodyOf(j.Result)
-			view.Result = &result
+			view.Result = new(bodyOf(j.Result))
 		}
 	}
 	if view.Live, view.LiveJob = !past, string(j.ID); !past {

@@ -39,11 +39,8 @@ var bookKinds = []event.Kind{event.KindRebuilt, event.KindRestored, event.KindIm
 
 // ReadBooks reads them. It costs the events of these kinds, which are few, and the hashes of all blocks.
 func ReadBooks(ctx context.Context, tx *ledger.Tx) (b Books, err error) {
-	for e, err := range tx.Events(ctx, ledger.Filter{Limit: 1, Last: true}) {
-		if err != nil {
-			return b, err
-		}
-		b.Last = e
+	if b.Last, _, err = tx.OneEvent(ctx, ledger.Filter{Last: true}); err != nil {
+		return b, err
 	}
 	erased := make(map[event.JobID]bool)
 	for e, err := range tx.Events(ctx, ledger.Filter{Kinds: bookKinds}) {

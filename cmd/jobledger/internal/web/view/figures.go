@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"jobledger/cmd/jobledger/internal/state"
 	"jobledger/ledger"
 	"jobledger/ledger/event"
 	"jobledger/projection"
@@ -48,7 +47,7 @@ func ReadFigures(ctx context.Context, tx *ledger.Tx, now time.Time) (f Figures, 
 	if f.Pos, err = tx.Tail(ctx); err != nil || f.Pos == 0 {
 		return f, err
 	}
-	if f.Last, err = state.LastEvent(ctx, tx, 0); err != nil {
+	if f.Last, _, err = tx.OneEvent(ctx, ledger.Filter{Last: true}); err != nil {
 		return f, err
 	}
 	if f.Queues, f.Workers, err = (status.Both{At: projection.Now(now)}).Read(ctx, tx); err != nil {
@@ -70,7 +69,7 @@ func ReadFiguresAsOf(ctx context.Context, tx *ledger.Tx, m projection.Moment) (f
 	if f.Queues, f.Workers, err = (status.Both{At: m}).Read(ctx, tx); err != nil || m.Pos == 0 {
 		return f, err
 	}
-	if f.Last, err = state.LastEvent(ctx, tx, m.Pos); err != nil {
+	if f.Last, _, err = tx.OneEvent(ctx, ledger.Filter{Until: m.Pos, Last: true}); err != nil {
 		return f, err
 	}
 	if f.Setup, err = status.SetupOf(ctx, tx, m, f.Queues, f.Workers); err != nil {

@@ -92,12 +92,11 @@ func (m *Moments) refresh(ctx context.Context, tx *ledger.Tx, tail int64) error 
 		return nil
 	}
 	if m.first.IsZero() {
-		for e, err := range tx.Events(ctx, ledger.Filter{Limit: 1}) {
-			if err != nil {
-				return err
-			}
-			m.first = e.At
+		first, _, err := tx.OneEvent(ctx, ledger.Filter{})
+		if err != nil {
+			return err
 		}
+		m.first = first.At
 	}
 	read := 0
 	f := ledger.Filter{Kinds: momentKinds, After: m.pos, Until: tail, Limit: momentsPage}

@@ -189,14 +189,12 @@ func (t *Totals) add(ctx context.Context, tx *ledger.Tx, e event.Event) error {
 // acceptedBefore is the result of e's job that was accepted last before e.
 func acceptedBefore(ctx context.Context, tx *ledger.Tx, e event.Event) (b *event.Succeeded, found bool,
 	err error) {
-	f := ledger.Filter{Job: e.N, Kinds: []event.Kind{event.KindSucceeded}, Until: e.Pos, Last: true, Limit: 1}
-	for x, err := range tx.Events(ctx, f) {
-		if err != nil {
-			return nil, false, err
-		}
-		b, found = x.Body.(*event.Succeeded), true
+	f := ledger.Filter{Job: e.N, Kinds: []event.Kind{event.KindSucceeded}, Until: e.Pos, Last: true}
+	x, found, err := tx.OneEvent(ctx, f)
+	if found {
+		b = x.Body.(*event.Succeeded)
 	}
-	return b, found, nil
+	return b, found, err
 }
 
 func differs(r *event.Refused, b *event.Succeeded) bool {

@@ -53,8 +53,7 @@ func shapeOf(w http.ResponseWriter, r *http.Request) shape {
 func (s shape) claim(j projection.Job) any {
 	endBy, salt := words.TimeOrNull(j.EndBy), (*string)(nil)
 	if len(j.Salt) > 0 {
-		text := base64.StdEncoding.EncodeToString(j.Salt)
-		salt = &text
+		salt = new(base64.StdEncoding.EncodeToString(j.Salt))
 	}
 	if s == whole {
 		return claimJSON{FullJobJSON: words.ToFullJSON(j, true), EndBy: endBy, Salt: salt}
