@@ -32,7 +32,8 @@ type Setting struct {
 // zero event: there is none.
 func SetAt(ctx context.Context, tx *ledger.Tx, kind event.Kind, queue string, until int64) (e event.Event,
 	err error) {
-	e, _, err = tx.OneEvent(ctx, ledger.Filter{Kinds: []event.Kind{kind}, Queue: queue, Until: until, Last: true})
+	f := ledger.Filter{Kinds: []event.Kind{kind}, Queue: queue, Until: until, Last: true}
+	e, _, err = tx.OneEvent(ctx, f)
 	return e, err
 }
 
