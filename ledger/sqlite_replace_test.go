@@ -154,6 +154,7 @@ func TestReplaceDamagedLedgerWithSidecars(t *testing.T) {
 func TestOpenNoticesExchangedFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "jobs.db")
+	fresh := closed(t, 0) // made before, since that takes long with the race detector, and Open waits 10 s
 	// Another process is creating the ledger: Open connects, and waits for the lock to migrate.
 	db := plain(t, path)
 	mustExec(t, db, fmt.Sprintf(`PRAGMA application_id = %d`, schema.ApplicationID))
@@ -174,6 +175,7 @@ func TestOpenNoticesExchangedFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	must(t, os.Rename(fresh, path))
 	other := ledgertest.OpenAt(t, path)
 	mustExec(t, db, `ROLLBACK`)
 	got := <-done
