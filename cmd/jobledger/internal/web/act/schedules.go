@@ -211,8 +211,8 @@ func (a *Acts) previewSchedule(w http.ResponseWriter, r *http.Request) error {
 
 // scheduleBody is the wanted state of a schedule.
 type scheduleBody struct {
-	print.SpecJSON
-	Reason string `json:"reason,omitempty"` // why, as the event says it
+	print.SpecJSON `openapi:"optional=name"` // left out, it is that of the address
+	Reason         string                    `json:"reason,omitempty"` // why, as the event says it
 }
 
 // setSchedule makes a schedule be as the body says.
