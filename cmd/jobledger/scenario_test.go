@@ -168,6 +168,6 @@ func (s *scenario) run(width int, typed ...string) (code int, stdout, stderr str
 	p := &program{&cli.Program{Stdout: bufio.NewWriter(&out), Stderr: &messages, StdoutTerminal: width > 0,
 		Width: width,
 		Now:   func() time.Time { return s.Now.In(time.FixedZone("", 2*3600)) }}}
-	code = p.run(context.Background(), append(typed, "--db", s.Store.DSN()))
+	code = p.run(context.Background(), append([]string{"--db", s.Store.DSN()}, typed...)) // a line may have --
 	return code, out.String(), messages.String()
 }

@@ -18,13 +18,13 @@ import (
 // shellWords are the words of a command line as a shell reads them.
 func shellWords(t *testing.T, line string) []string {
 	t.Helper()
-	const split = `eval "set -- $1"; printf '%s\n' "$@"`
+	const split = `eval "set -- $1"; printf '%s\0' "$@"`
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", split, "sh", line).Output()
 	check(t, err)
-	return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 }
 
-var sameAs = regexp.MustCompile(`Same as: <code>(.*?)</code>`)
+var sameAs = regexp.MustCompile(`(?s)Same as: <code>(.*?)</code>`)
 
 // The page of jobs says how many its filter selects, exactly; a dry run says of how many the act is possible,
 // and a command line that does the same: it selects the same jobs, and changes them.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"net/url"
@@ -301,7 +302,7 @@ func TestScheduleActs(t *testing.T) {
 	_, _, page := get(nightly + "?act=pause")
 	for _, part := range []string{"<details open><summary>Pause…", ">Run nightly now</button>",
 		"The first tick that does not come is that of ", ">Pause nightly</button>",
-		"jobledger schedule pause nightly &#39;--reason=…&#39;", "One job is enqueued in backup now"} {
+		"jobledger schedule pause &#39;--reason=…&#39; nightly", "One job is enqueued in backup now"} {
 		if !strings.Contains(page, part) {
 			t.Errorf("before, the page lacks %s", part)
 		}
@@ -397,7 +398,7 @@ func TestScheduleForm(t *testing.T) {
 	const path = "/new/schedule"
 	_, _, page = b.do("GET", path, nil)
 	typed := map[string]string{"name": "sync", "queue": "api", "cron": "30 2 * * *", "zone": "Europe/Berlin",
-		"payload": "all\r\nof it", "tags": "team=x\r\nsize=big one", "within": "6h", "requires": "gpu disk",
+		"payload": "-all\r\nof it", "tags": "team=x\r\nsize=big one", "within": "6h", "requires": "gpu disk",
 		"backoff": "min 1s, max 1h, factor 2", "jitter": "a while", "reason": "it is new"}
 	tail := s.Tail()
 	status, _, page := b.do("POST", path, b.form(page, path, "preview", typed))
@@ -411,7 +412,8 @@ func TestScheduleForm(t *testing.T) {
 	has("the preview", page, "It would be: each day at 02:30: 30 2 * * * Europe/Berlin into queue api",
 		"Next tick: Sun 29 Mar 01:00, in 5h (03:00 in Europe/Berlin)", "Next tick: Mon 30 Mar 00:30",
 		"On Sun 29 Mar 2026 the clocks of Europe/Berlin skip 02:30: it ticks at 03:00.",
-		"jobledger schedule set sync --queue=api")
+		"jobledger schedule set --queue=api")
+	same := shellWords(t, html.UnescapeString(sameAs.FindStringSubmatch(page)[1]))[1:]
 	if status != 200 || s.Tail() != tail {
 		t.Errorf("the preview: %d, and %d events", status, s.Tail()-tail)
 	}
@@ -422,11 +424,15 @@ func TestScheduleForm(t *testing.T) {
 	_, _, did := b.do("GET", to, nil)
 	has("what was done", did, `<a href="/schedules/sync">`, "it is new")
 	other := newScenario(t)
-	line := []string{"schedule", "set", "sync", "-q", "api", "--cron", "30 2 * * *", "--zone", "Europe/Berlin",
+	line := []string{"schedule", "set", "-q", "api", "--cron", "30 2 * * *", "--zone", "Europe/Berlin",
 		"--tag", "team=x", "--tag", "size=big one", "--within", "6h", "--requires", "gpu", "--requires", "disk",
-		"--backoff", "min 1s, max 1h, factor 2", "--jitter", "5m", "--reason", "it is new", "all\nof it"}
-	if code, _, messages := other.run(0, line...); code != 0 {
-		t.Fatal(messages)
+		"--backoff", "min 1s, max 1h, factor 2", "--jitter", "5m", "--reason", "it is new", "--", "sync",
+		"-all\nof it"}
+	for i, words := range [][]string{line, same} {
+		code, _, messages := other.run(0, words...)
+		if code != 0 || strings.Contains(messages, "unchanged") != (i == 1) {
+			t.Errorf("%q: %d %s", words, code, messages)
+		}
 	}
 	_, ours, _ := s.run(0, "--json", "schedule", "show", "sync")
 	_, theirs, _ := other.run(0, "--json", "schedule", "show", "sync")
@@ -439,7 +445,8 @@ func TestScheduleForm(t *testing.T) {
 	}
 	const edit = "/schedules/sync/edit"
 	_, _, page = b.do("GET", edit, nil)
-	has("the form of it", page, `value="30 2 * * *"`, "all\nof it</textarea>", "size=big one\nteam=x</textarea>")
+	has("the form of it", page, `value="30 2 * * *"`,
+		"-all\nof it</textarea>", "size=big one\nteam=x</textarea>")
 	_, _, page = b.do("POST", edit, b.form(page, edit, "preview", map[string]string{"reason": "no"}))
 	has("the same", page, "It is so already")
 	_, _, page = b.do("POST", edit, b.form(page, edit, "preview", map[string]string{"cron": "every 5m"}))

@@ -292,13 +292,20 @@ func (p *Site) Clock(m Moment) projection.Moment {
 	return projection.Moment{At: now}
 }
 
-// CommandOf is the command line of words, to be pasted into a shell.
-func CommandOf(words []string) string {
+// CommandOf is the command line of words, which are a verb and its flags, and of its arguments, to be pasted
+// into a shell. An argument that begins with a dash is not taken for a flag.
+func CommandOf(words []string, args ...string) string {
 	out := []string{buildinfo.ProgramName}
 	for _, word := range words {
 		if word != "--json" {
 			out = append(out, Quoted(word))
 		}
+	}
+	if slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "-") }) {
+		out = append(out, "--")
+	}
+	for _, arg := range args {
+		out = append(out, Quoted(arg))
 	}
 	return strings.Join(out, " ")
 }

@@ -30,8 +30,9 @@ type Setting interface {
 	Effects() []string
 	// Set sets it for the reason, if the event that set it last is at seen, and returns where that is seen.
 	Set(ctx context.Context, reason string, seen int64) (to string, err error)
-	// Command is the command line that does the same.
-	Command(given url.Values) []string
+	// Command is the command line that does the same: the verb with its flags, and the arguments. Without words
+	// there is none.
+	Command(given url.Values) (words, args []string)
 }
 
 // Field is a field of such a form.
@@ -115,8 +116,8 @@ func (p *Site) SettingPage(w http.ResponseWriter, r *http.Request, title, group,
 		status = max(status, http.StatusBadRequest)
 	} else {
 		shown.Would, shown.Effects = s.Would(), s.Effects()
-		if line := s.Command(given); line != nil {
-			shown.Same = CommandOf(append(line, "--reason="+given.Get("reason")))
+		if line, args := s.Command(given); line != nil {
+			shown.Same = CommandOf(append(line, "--reason="+given.Get("reason")), args...)
 		}
 	}
 	if status != http.StatusOK {

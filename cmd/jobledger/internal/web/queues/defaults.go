@@ -117,7 +117,7 @@ func (f *defaultsForm) Set(ctx context.Context, reason string, seen int64) (to s
 	return pathOf(f.queue), err
 }
 
-func (f *defaultsForm) Command(given url.Values) []string {
+func (f *defaultsForm) Command(given url.Values) (words, _ []string) {
 	return append([]string{"queue", "set", "--queue=" + f.queue}, flagsOf(given, "max_attempts", "max_runtime",
-		"backoff")...)
+		"backoff")...), nil
 }

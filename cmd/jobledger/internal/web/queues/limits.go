@@ -173,13 +173,13 @@ func (f *limitForm) Set(ctx context.Context, reason string, seen int64) (to stri
 	return pathOf(f.queue), err
 }
 
-func (f *limitForm) Command(given url.Values) []string {
-	words := []string{"limit", "--queue=" + f.queue}
+func (f *limitForm) Command(given url.Values) (words, _ []string) {
+	words = []string{"limit", "--queue=" + f.queue}
 	if f.group != "" {
 		words = append(words, "--group="+f.group)
 	}
 	return append(words, flagsOf(given, "running", "per_group", "rate", "burst", "per_group_rate",
-		"per_group_burst", "ageing")...)
+		"per_group_burst", "ageing")...), nil
 }
 
 // flagsOf are the flags for those of the fields that were filled in; none is: --off.

@@ -29,13 +29,13 @@ func (v *oneView) addActs(open string) {
 		next = "It stays paused."
 	}
 	add := func(verb, title, about string) {
-		same := []string{"schedule", verb, v.Name}
+		same := []string{"schedule", verb}
 		one := actView{Verb: verb, Title: title, About: about, Open: open == verb, Reason: verb != "run",
 			Danger: verb == "remove"}
 		if one.Reason {
 			same = append(same, "--reason=…")
 		}
-		one.Same = frame.CommandOf(same)
+		one.Same = frame.CommandOf(same, v.Name)
 		v.Acts = append(v.Acts, one)
 	}
 	add("run", "Run now", "One job is enqueued in "+v.Queue+" now, besides the ticks. "+next)

@@ -278,15 +278,15 @@ func (f *scheduleForm) Set(ctx context.Context, reason string, seen int64) (to s
 	return fmt.Sprintf("/acts/%d?to=pos:%d", pos, pos), nil
 }
 
-func (f *scheduleForm) Command(given url.Values) []string {
-	if !f.hasPayload() {
-		return nil // it would need the payload
+func (f *scheduleForm) Command(url.Values) (line, args []string) {
+	if !f.hasPayload() || f.to.Payload == "-" {
+		return nil, nil // it would need the payload; - is what comes on standard input
 	}
 	s := print.NewScheduleJSON(schedules.Schedule{Spec: f.to}, "").SpecJSON
 	text, _ := json.Marshal(s) // it was made just now
 	var fields map[string]any
 	_ = json.Unmarshal(text, &fields)
-	line := []string{"schedule", "set", f.name}
+	line, args = []string{"schedule", "set"}, []string{f.name}
 	for _, name := range []string{"queue", "cron", "zone", "every", "jitter", "catch_up", "within", "overlap",
 		"priority", "max_attempts", "max_runtime", "version", "group", "backoff"} {
 		if value, ok := fields[name]; ok {
@@ -300,7 +300,7 @@ func (f *scheduleForm) Command(given url.Values) []string {
 		line = append(line, "--tag="+pair)
 	}
 	if f.to.Payload != "" {
-		line = append(line, f.to.Payload)
+		args = append(args, f.to.Payload)
 	}
-	return line
+	return line, args
 }

@@ -94,9 +94,9 @@ func (p *Pages) onePage(w http.ResponseWriter, r *http.Request) error {
 		shown.addActs(query.Get("act"))
 	}
 	shown.API = "/api/v1/schedules/" + name
-	shown.Command = frame.CommandOf([]string{"schedule", "show", name})
+	shown.Command = frame.CommandOf([]string{"schedule", "show"}, name)
 	if shown.At != "" {
-		shown.Command = frame.CommandOf([]string{"schedule", "ticks", name, "--as-of=" + shown.At})
+		shown.Command = frame.CommandOf([]string{"schedule", "ticks", "--as-of=" + shown.At}, name)
 	}
 	return p.Render(w, "schedule", shown)
 }
