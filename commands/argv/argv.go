@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"jobledger/ledger/jsonscan"
 )
 
 // Form is a command with its environment, folder and umask.
@@ -31,11 +33,22 @@ type Form struct {
 
 // header is the JSON form of a Form in its line.
 type header struct {
-	Argv    []text          `json:"argv"`
-	Dir     text            `json:"dir"`
-	Env     map[string]text `json:"env"`
-	Umask   string          `json:"umask,omitempty"`
-	EnvFile text            `json:"env_file,omitempty"`
+	Argv    []text    `json:"argv"`
+	Dir     text      `json:"dir"`
+	Env     variables `json:"env"`
+	Umask   string    `json:"umask,omitempty"`
+	EnvFile text      `json:"env_file,omitempty"`
+}
+
+// variables have each name once: programs differ in which of two they take.
+type variables map[string]text
+
+// UnmarshalJSON reads what package json writes.
+func (v *variables) UnmarshalJSON(data []byte) error {
+	if err := once(data, nil); err != nil {
+		return err
+	}
+	return json.Unmarshal(data, (*map[string]text)(v))
 }
 
 // text is a string of any bytes: {"base64":"…"} where they are not UTF-8, as names of files may be.
@@ -86,7 +99,7 @@ func plain(v any) ([]byte, error) {
 }
 
 // strict reads all of data into v, which must have each of its fields: what a later program adds may change
-// what the command means.
+// what the command means. Each is there once, in small letters: programs differ in what else they take.
 func strict(data []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -96,6 +109,22 @@ func strict(data []byte, v any) error {
 	if _, err := d.Token(); err != io.EOF {
 		return errors.New("more than one object")
 	}
+	return once(data, func(name string) bool { return name == strings.ToLower(name) })
+}
+
+// once returns an error unless each name of the object in data is there once, and known. The data is valid
+// JSON.
+func once(data []byte, known func(string) bool) error {
+	seen := make(map[string]bool)
+	for name := range jsonscan.All(data) {
+		switch {
+		case seen[name]:
+			return fmt.Errorf("%.40q is given twice", name)
+		case known != nil && !known(name):
+			return fmt.Errorf("unknown field %.40q", name)
+		}
+		seen[name] = true
+	}
 	return nil
 }
 
@@ -104,7 +133,7 @@ func (f Form) Encode() ([]byte, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	h := header{Dir: text(f.Dir), Env: make(map[string]text, len(f.Env)), Umask: f.Umask,
+	h := header{Dir: text(f.Dir), Env: make(variables, len(f.Env)), Umask: f.Umask,
 		EnvFile: text(f.EnvFile)}
 	for _, arg := range f.Argv {
 		h.Argv = append(h.Argv, text(arg))

@@ -15,16 +15,33 @@ import (
 // ReadBody returns the bytes of text, or for "-" those of standard input, unchanged. More than 1 MiB is an
 // error.
 func (p *Program) ReadBody(what, text string) ([]byte, error) {
-	b := []byte(text)
-	if text == "-" {
-		if err := p.checkStdin("the " + what); err != nil {
-			return nil, err
-		}
-		p.announceTyping("the " + what)
-		var err error
-		if b, err = io.ReadAll(io.LimitReader(p.stdin, commands.MaxPayload+1)); err != nil {
-			return nil, fmt.Errorf("read the %s from stdin: %w", what, err)
-		}
+	if text != "-" {
+		return readBody(what, strings.NewReader(text))
+	}
+	if err := p.checkStdin("the " + what); err != nil {
+		return nil, err
+	}
+	p.announceTyping("the " + what)
+	return readBody(what, p.stdin)
+}
+
+// ReadFile returns the bytes of the file of that name, or for "-" those of standard input, as ReadBody does.
+func (p *Program) ReadFile(what, name string) ([]byte, error) {
+	if name == "-" {
+		return p.ReadBody(what, name)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, Usagef("the %s: %w", what, err)
+	}
+	defer f.Close()
+	return readBody(what, f)
+}
+
+func readBody(what string, from io.Reader) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(from, commands.MaxPayload+1))
+	if err != nil {
+		return nil, Usagef("the %s: %w", what, err)
 	}
 	if len(b) > commands.MaxPayload {
 		return nil, WithHint(Usagef("the %s is larger than 1 MiB (1,048,576 bytes)", what),

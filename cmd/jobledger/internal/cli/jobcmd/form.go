@@ -2,7 +2,6 @@ package jobcmd
 
 import (
 	"cmp"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -11,7 +10,6 @@ import (
 
 	"jobledger/cmd/jobledger/internal/cli"
 	"jobledger/cmd/jobledger/internal/crontab"
-	"jobledger/commands"
 	"jobledger/commands/argv"
 )
 
@@ -41,7 +39,7 @@ func Form(p *cli.Program, c *cli.Context) (form argv.Form, err error) {
 	if err := recordEnv(form.Env, slices.Concat(alwaysRecorded, c.StringSlice("env"))); err != nil {
 		return form, err
 	}
-	form.Stdin, err = input(c.String("stdin"))
+	form.Stdin, err = input(p, c)
 	return form, err
 }
 
@@ -61,7 +59,7 @@ func Change(p *cli.Program, c *cli.Context, form *argv.Form) (err error) {
 		}
 	}
 	if c.IsSet("stdin") {
-		if form.Stdin, err = input(c.String("stdin")); err != nil {
+		if form.Stdin, err = input(p, c); err != nil {
 			return err
 		}
 	}
@@ -85,21 +83,12 @@ func envFile(c *cli.Context) (string, error) {
 	return "", nil
 }
 
-// input is the standard input of a command, from a file, or - for that of this process; of what is too much
-// it has a byte more than is taken.
-func input(file string) (content []byte, err error) {
-	in := os.Stdin
-	switch file {
-	case "":
+// input is what --stdin says: the standard input of the command.
+func input(p *cli.Program, c *cli.Context) ([]byte, error) {
+	if c.String("stdin") == "" {
 		return nil, nil
-	case "-":
-	default:
-		if in, err = os.Open(file); err != nil {
-			return nil, err
-		}
-		defer in.Close()
 	}
-	return io.ReadAll(io.LimitReader(in, commands.MaxPayload+1))
+	return p.ReadFile("standard input of the command", c.String("stdin"))
 }
 
 // alwaysRecorded are the variables that a job carries without being asked to. LC_* means all that begin so.

@@ -2,7 +2,6 @@ package operate
 
 import (
 	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -36,12 +35,7 @@ func (p *Verbs) replaces(c *cli.Context) (bool, error) {
 func (p *Verbs) newPayload(c *cli.Context, replaces bool) (func(*commands.Service, projection.Job) ([]byte,
 	error), error) {
 	if c.IsSet("payload") {
-		content, done, err := p.OpenInput("the payload", c.String("payload"))
-		if err != nil {
-			return nil, err
-		}
-		defer done()
-		payload, err := io.ReadAll(io.LimitReader(content, commands.MaxPayload+1)) // more is refused
+		payload, err := p.ReadFile("payload", c.String("payload"))
 		return func(*commands.Service, projection.Job) ([]byte, error) { return payload, nil }, err
 	}
 	return func(s *commands.Service, before projection.Job) ([]byte, error) {
