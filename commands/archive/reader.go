@@ -2,6 +2,7 @@ package archive
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,28 +128,35 @@ func (r Reader) open(ctx context.Context, folder string, tail int64) (*ledger.St
 	if statErr != nil {
 		err = os.Chmod(path, 0o600)
 	}
-	var began time.Time // of the ledger
+	var at int64
 	if err == nil {
-		err = r.forward(ctx, s, before, tail, folder)
+		at, err = r.fits(ctx, s, before)
 	}
-	if err == nil {
-		err = s.Read(ctx, func(tx *ledger.Tx) (err error) {
-			began, err = timeOfFirst(ctx, tx)
+	fits := err == nil
+	if fits && at < tail {
+		err = r.forward(ctx, s, at, tail, folder)
+		fits = !errors.Is(err, errUnfit)
+	}
+	var began time.Time // of the ledger
+	if fits {           // also if it was stopped on its way
+		timeErr := s.Read(context.WithoutCancel(ctx), func(tx *ledger.Tx) (err error) {
+			began, err = timeOfFirst(context.WithoutCancel(ctx), tx)
 			return err
 		})
-	}
-	if err != nil {
-		_ = s.Close() // the error is why
-		return nil, err
+		err = cmp.Or(err, timeErr)
 	}
 	s.Of = r.Store
 	s.Closed = func() {
 		switch {
 		case r.Cache == "":
 			_ = os.RemoveAll(folder)
-		case !sidecar(path): // no other has it open: this time says that nothing was changed since
+		case !began.IsZero() && !sidecar(path): // none has it open: this time says that nothing was changed since
 			_ = os.Chtimes(path, began, began)
 		}
+	}
+	if err != nil {
+		_ = s.Close() // the error is why
+		return nil, err
 	}
 	return s, nil
 }
@@ -184,14 +192,8 @@ func timeOfFirst(ctx context.Context, tx *ledger.Tx) (time.Time, error) {
 	return first.At, err
 }
 
-// forward adds the events up to tail to s. before, unless nil, describes the file of s when it was last
-// closed.
-func (r Reader) forward(ctx context.Context, s *ledger.Store, before fs.FileInfo, tail int64,
-	folder string) error {
-	at, err := r.fits(ctx, s, before)
-	if err != nil || at >= tail {
-		return err
-	}
+// forward adds the events after at, up to tail, to s.
+func (r Reader) forward(ctx context.Context, s *ledger.Store, at, tail int64, folder string) (err error) {
 	if r.Begin != nil {
 		r.Begin(tail-at, folder)
 	}
@@ -236,7 +238,8 @@ func (r Reader) add(ctx context.Context, tx *ledger.Tx, tail int64) (at int64, e
 	return next.Until, err
 }
 
-// fits returns the last event of s, and errUnfit if that is not an event of the ledger.
+// fits returns the last event of s; errUnfit if that is not an event of the ledger, or if s was changed since
+// its file was closed, of which before is what the system says; nil: that says nothing.
 func (r Reader) fits(ctx context.Context, s *ledger.Store, before fs.FileInfo) (at int64, err error) {
 	var last event.Event
 	var began time.Time

@@ -160,33 +160,36 @@ func TestReaderGoesOnWhereItStopped(t *testing.T) {
 	archive.ReadAtOnce(t, 150)
 	k := newKept(t)
 	random := rand.New(rand.NewPCG(3, 7))
-	cut, went := 0, int64(0)
-	began := time.Now()
-	if store, err := k.Open(t.Context()); err != nil || store.Close() != nil || os.RemoveAll(k.Cache) != nil {
-		t.Fatal(err)
-	}
-	takes := time.Since(began)
+	cut, went, made := 0, int64(0), false // went is how many events those had who went on, before one was made
+	within := time.Second                 // of which a part is waited for: as much as it takes
 	for cut < 20 || went == 0 && cut < 200 {
 		ctx, cancel := context.WithCancel(t.Context())
 		k.Begin = func(events int64, _ string) {
-			if went = max(went, k.tail()-events); events > 0 {
-				time.AfterFunc(time.Duration(random.Int64N(int64(takes))), cancel)
+			if !made {
+				went = max(went, k.tail()-events)
+			}
+			if events > 0 {
+				time.AfterFunc(time.Duration(random.Int64N(int64(within))), cancel)
 			}
 		}
 		store, err := k.Open(ctx)
 		cancel()
 		switch {
 		case err == nil:
+			made, within = true, max(within/2, time.Millisecond)
 			check := store.Close()
 			if k.enqueue(); check != nil {
 				t.Error(check)
 			}
-			if cut < 15 {
+			if cut < 15 || went == 0 {
+				made = false
 				if err := os.RemoveAll(k.Cache); err != nil {
 					t.Fatal(err)
 				}
 			}
-		case !errors.Is(err, context.Canceled):
+		case errors.Is(err, context.Canceled):
+			within += within / 4
+		default:
 			t.Errorf("cut off: %v", err)
 		}
 		cut++
