@@ -68,9 +68,9 @@ func TestHostileTextInBrowser(t *testing.T) {
 		Tags:  map[string]string{hostile(commands.MaxTag): hostile(commands.MaxTag)}},
 		reason)
 	check(t, err)
-	served := serveStore(t, s.Store, func() time.Time { return s.Now })
+	now := func() time.Time { return s.Now }
 	job := "/jobs/" + string(ids[0])
-	get := getter(t, serveStore(t, s.Store, func() time.Time { return s.Now }))
+	_, get := serveOn(t, s.Store, now)
 	for _, path := range []string{"/", job, "/jobs", "/failures", "/workers", "/lanes", "/queues/" + queue,
 		"/schedules/" + queue, "/schedules/" + queue + "/edit", "/events", "/tail", "/diff?from=pos:1", "/incident",
 		"/jobs?" + url.Values{"find": {hostile(200)}}.Encode()} {
@@ -79,6 +79,6 @@ func TestHostileTextInBrowser(t *testing.T) {
 			t.Errorf("%s: %d, or it has the text as it is, or not at all", path, status)
 		}
 	}
-	browse(t, browserTask{Link: <-served.links, Pages: []string{job}})
+	browse(t, browserTask{Link: <-serveStore(t, s.Store, now).links, Pages: []string{job}})
 	s.Verify()
 }

@@ -132,15 +132,16 @@ func (r Reader) open(ctx context.Context, folder string, tail int64) (*ledger.St
 	if err == nil {
 		at, err = r.fits(ctx, s, before)
 	}
-	fits := err == nil
-	if fits && at < tail {
+	sound := err == nil
+	if sound && at < tail {
 		err = r.forward(ctx, s, at, tail, folder)
-		fits = !errors.Is(err, errUnfit)
+		sound = !errors.Is(err, errUnfit)
 	}
 	var began time.Time // of the ledger
-	if fits {           // also if it was stopped on its way
-		timeErr := s.Read(context.WithoutCancel(ctx), func(tx *ledger.Tx) (err error) {
-			began, err = timeOfFirst(context.WithoutCancel(ctx), tx)
+	if sound {          // also if it was stopped on its way
+		ctx := context.WithoutCancel(ctx)
+		timeErr := s.Read(ctx, func(tx *ledger.Tx) (err error) {
+			began, err = timeOfFirst(ctx, tx)
 			return err
 		})
 		err = cmp.Or(err, timeErr)

@@ -176,13 +176,12 @@ func TestReaderGoesOnWhereItStopped(t *testing.T) {
 		cancel()
 		switch {
 		case err == nil:
-			made, within = true, max(within/2, time.Millisecond)
+			within = max(within/2, time.Millisecond)
 			check := store.Close()
 			if k.enqueue(); check != nil {
 				t.Error(check)
 			}
-			if cut < 15 || went == 0 {
-				made = false
+			if made = cut >= 15 && went > 0; !made {
 				if err := os.RemoveAll(k.Cache); err != nil {
 					t.Fatal(err)
 				}

@@ -45,7 +45,7 @@ type variables map[string]text
 
 // UnmarshalJSON reads what package json writes.
 func (v *variables) UnmarshalJSON(data []byte) error {
-	if err := once(data, nil); err != nil {
+	if err := once(data, false); err != nil {
 		return err
 	}
 	return json.Unmarshal(data, (*map[string]text)(v))
@@ -109,18 +109,18 @@ func strict(data []byte, v any) error {
 	if _, err := d.Token(); err != io.EOF {
 		return errors.New("more than one object")
 	}
-	return once(data, func(name string) bool { return name == strings.ToLower(name) })
+	return once(data, true)
 }
 
-// once returns an error unless each name of the object in data is there once, and known. The data is valid
-// JSON.
-func once(data []byte, known func(string) bool) error {
+// once returns an error unless each name of the object in data is there once. The data is valid JSON. lower
+// says that names have no capitals, which encoding/json takes for small letters.
+func once(data []byte, lower bool) error {
 	seen := make(map[string]bool)
 	for name := range jsonscan.All(data) {
 		switch {
 		case seen[name]:
 			return fmt.Errorf("%.40q is given twice", name)
-		case known != nil && !known(name):
+		case lower && name != strings.ToLower(name):
 			return fmt.Errorf("unknown field %.40q", name)
 		}
 		seen[name] = true

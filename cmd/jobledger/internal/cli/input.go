@@ -30,9 +30,9 @@ func (p *Program) ReadFile(what, name string) ([]byte, error) {
 	if name == "-" {
 		return p.ReadBody(what, name)
 	}
-	f, err := os.Open(name)
+	f, _, err := openFile("the "+what, name)
 	if err != nil {
-		return nil, Usagef("the %s: %w", what, err)
+		return nil, err
 	}
 	defer f.Close()
 	return readBody(what, f)
@@ -41,7 +41,7 @@ func (p *Program) ReadFile(what, name string) ([]byte, error) {
 func readBody(what string, from io.Reader) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(from, commands.MaxPayload+1))
 	if err != nil {
-		return nil, Usagef("the %s: %w", what, err)
+		return nil, fmt.Errorf("read the %s: %w", what, err)
 	}
 	if len(b) > commands.MaxPayload {
 		return nil, WithHint(Usagef("the %s is larger than 1 MiB (1,048,576 bytes)", what),
@@ -107,26 +107,35 @@ func (p *Program) announceTyping(what string) {
 	}
 }
 
+// openFile opens the file of that name, which is not a directory. The word what precedes the name in errors.
+func openFile(what, name string) (*os.File, os.FileInfo, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, nil, Usagef("%s: %w", what, err)
+	}
+	info, err := f.Stat()
+	if err == nil && info.IsDir() {
+		err = Usagef("%s: %s is a directory", what, name)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
+}
+
 // OpenInput opens the file of that name, or standard input for "-", so that it can be read more than once:
 // anything but a regular file is first copied to a temporary file. What is appended later is not read. The
 // word what precedes the name in errors. The caller calls done.
 func (p *Program) OpenInput(what, name string) (content *io.SectionReader, done func(), err error) {
 	from := p.stdin
 	if name != "-" {
-		f, err := os.Open(name)
+		f, info, err := openFile(what, name)
 		if err != nil {
-			return nil, nil, Usagef("%s: %w", what, err)
-		}
-		info, err := f.Stat()
-		switch {
-		case err == nil && info.IsDir():
-			err = Usagef("%s: %s is a directory", what, name)
-		case err == nil && info.Mode().IsRegular():
-			return io.NewSectionReader(f, 0, info.Size()), func() { _ = f.Close() }, nil
-		}
-		if err != nil {
-			_ = f.Close()
 			return nil, nil, err
+		}
+		if info.Mode().IsRegular() {
+			return io.NewSectionReader(f, 0, info.Size()), func() { _ = f.Close() }, nil
 		}
 		defer f.Close()
 		from = f
